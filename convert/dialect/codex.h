@@ -1,10 +1,11 @@
 /*
  * codex.h - the state that connects the lines of a rollout of Codex.
  *
- * Codex writes each visible message twice: as an event (user_message, agent_message) and as an item
- * of the model's context. This matches events with items, in either order; an event without a
- * matching item is a message. Items of one answer of the model get the same answer_id. After a
- * rollback, the parent of the next item is the item before the turns rolled back.
+ * Codex writes each visible message twice: as an event (user_message, agent_message; item_completed
+ * in paginated threads) and as an item of the model's context. This matches events with items, in
+ * either order; an event without a matching item is a message. Items of one answer of the model get
+ * the same answer_id. After a rollback, the parent of the next item is the item before the turns
+ * rolled back.
  *
  * Codex writes the counts of a call of the model after the items of its answer, in an event
  * token_count. So the last item of an answer, and the events that follow it, are held back until
@@ -42,7 +43,7 @@ bool wal__codex_text_equals(const struct wal__codex_text *text, struct wal__json
 /* --- token counts -------------------------------------------------------- */
 
 enum {
-    WAL__CODEX_HELD_MAX = 4 /* an item and its events */
+    WAL__CODEX_HELD_MAX = 16 /* an item and its events */
 };
 
 /* A line in reusable memory. */

@@ -739,8 +739,33 @@ enum {
     E_NAME,
     E_INFO,
     E_LIMITS,
+    E_ITEM,
     E_COUNT
 };
+
+/* Emits an event item_completed, with the texts of a message that people saw. */
+static bool emit_completed(struct line *line, struct wal__json_span object)
+{
+    struct wal__json_member members[] = {{.key = "type"}, {.key = "content"}};
+    struct wal__codex *codex = line->codex;
+    struct wal__codex_echo *echo = NULL;
+    struct wal__json_span text = {NULL, 0};
+
+    if (wal__model_members(object, members, 2, NULL) != WAL__JSON_OK) {
+        return false;
+    }
+    if (wal__line_string_is(&members[0], "UserMessage")) {
+        echo = &codex->user;
+    } else if (wal__line_string_is(&members[0], "AgentMessage")) {
+        echo = &codex->agent;
+    } else if (!wal__line_string_is(&members[0], "Reasoning")) {
+        return emit_line(line);
+    }
+    if (echo != NULL && !join_texts(line->reader->scratch, members[1].value, &text)) {
+        return false;
+    }
+    return wal__codex_emit_event(line->reader, echo, line->text, text);
+}
 
 static bool emit_event(struct line *line)
 {
@@ -748,6 +773,7 @@ static bool emit_event(struct line *line)
         [E_TYPE] = {.key = "type"},       [E_MESSAGE] = {.key = "message"},
         [E_TURNS] = {.key = "num_turns"}, [E_NAME] = {.key = "thread_name"},
         [E_INFO] = {.key = "info"},       [E_LIMITS] = {.key = "rate_limits"},
+        [E_ITEM] = {.key = "item"},
     };
     struct wal__codex *codex = line->codex;
     struct wal__json_span none = {NULL, 0};
@@ -769,6 +795,10 @@ static bool emit_event(struct line *line)
     if (wal__model_text_is(type, "agent_reasoning") ||
         wal__model_text_is(type, "agent_reasoning_raw_content")) {
         return wal__codex_emit_event(line->reader, NULL, line->text, none);
+    }
+    if (wal__model_text_is(type, "item_completed") &&
+        members[E_ITEM].value.kind == WAL__JSON_OBJECT) {
+        return emit_completed(line, members[E_ITEM].value.span);
     }
     if (wal__model_text_is(type, "token_count") && members[E_INFO].value.kind == WAL__JSON_NULL &&
         members[E_LIMITS].value.kind == WAL__JSON_NULL) {

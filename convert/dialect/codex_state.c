@@ -123,7 +123,8 @@ static enum line_kind kind_of(struct wal__json_span text, struct wal__json_span 
     }
     return wal__model_text_is(payload, "agent_message") ||
                    wal__model_text_is(payload, "agent_reasoning") ||
-                   wal__model_text_is(payload, "agent_reasoning_raw_content")
+                   wal__model_text_is(payload, "agent_reasoning_raw_content") ||
+                   wal__model_text_is(payload, "item_completed")
                ? LINE_EVENT
                : LINE_OTHER;
 }

@@ -9,7 +9,7 @@ import sys
 
 CLAUDE = ("11111111-2222-4333-8444-555555555555", "22222222-2222-4333-8444-555555555555")
 CODEX = "019b2ea4-aaaa-4bbb-8ccc-58208e1f0001"
-SUBAGENT = "019b2ea4-aaaa-4bbb-8ccc-58208e1f0002"
+SUBAGENTS = ["019b2ea4-aaaa-4bbb-8ccc-58208e1f000%d" % number for number in range(2, 6)]
 
 
 def write(path, rows):
@@ -56,8 +56,9 @@ def claude(session):
 
 def codex():
     """Rows of a thread: an event again, one without counts, one with totals only, one of another
-    kind, and one after a record of the same counts; and those of a subagent that begins with the
-    thread's, at new times."""
+    kind, and one after a record of the same counts; and those of subagents that begin with the
+    thread's, at new times: each names the thread in another way, and all have the same own
+    event; one states from where on its lines are its own."""
     def line(second, kind, payload):
         return {"timestamp": "2026-02-04T10:00:%02d.000Z" % second, "type": kind,
                 "payload": payload}
@@ -71,8 +72,8 @@ def codex():
 
     first = tokens(100, 60, 10, 4)
     both = {"total_token_usage": first, "last_token_usage": first}
-    def header(thread, **members):
-        return line(0, "session_meta", {
+    def header(thread, second=0, **members):
+        return line(second, "session_meta", {
             "id": thread, "timestamp": "2026-02-04T10:00:00.000Z", "cwd": "/srv/tool",
             "originator": "codex_cli_rs", "cli_version": "0.51.0", **members})
 
@@ -84,9 +85,21 @@ def codex():
             line(7, "token_usage_record", {"response_id": "resp_1", "usage": written}),
             event(8, {"last_token_usage": written, "total_token_usage": {
                 **tokens(200, 90, 40, 6), "cache_write_input_tokens": 10}})]
-    source = {"subagent": {"thread_spawn": {"parent_thread_id": CODEX, "depth": 1}}}
     later = [{**row, "timestamp": "2026-02-04T11:00:00.000Z"} for row in rows]
-    return {CODEX: rows, SUBAGENT: [header(SUBAGENT, source=source), *later]}
+    own = event(9, {"last_token_usage": tokens(70, 0, 30, 0), "total_token_usage": {
+        **tokens(270, 90, 70, 6), "cache_write_input_tokens": 10}})
+    inherited = event(9, {"last_token_usage": tokens(200, 90, 40, 6),
+                          "total_token_usage": tokens(200, 90, 40, 6)})
+    spawn = {"subagent": {"thread_spawn": {"parent_thread_id": CODEX, "depth": 1}}}
+    links = [{"source": spawn}, {"forked_from_id": CODEX}, {"parent_thread_id": CODEX}]
+    files = {CODEX: rows}
+    for name, link in zip(SUBAGENTS, links):
+        files[name] = [header(name, 9, **link), *later, own]
+    files[SUBAGENTS[3]] = [
+        {**row, "ordinal": ordinal} for ordinal, row in enumerate((
+            header(SUBAGENTS[3], 9, source=spawn, subagent_history_start_ordinal=3),
+            later[1], inherited, own))]
+    return files
 
 
 def pi(session):

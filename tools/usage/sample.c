@@ -424,31 +424,58 @@ static bool read_codex_counts(struct wal__json_span info, const char *parent,
     return m[CODEX_INPUT].value.kind == WAL__JSON_NUMBER;
 }
 
-/* Reads a header. A fork has that of its source after its own: the last one names the thread whose
- * totals the events go on with. */
-static void read_codex_header(struct wal__json_span payload, struct usage_codex *codex)
+/* Returns the hash of the thread that a header names as the one that it came from; 0: none. */
+static uint64_t codex_parent(const struct wal__json_member *source,
+                             const struct wal__json_member *forked,
+                             const struct wal__json_member *parent)
 {
-    struct wal__json_member m[] = {{.key = "forked_from_id"}, {.key = "id"}};
+    struct wal__json_member spawn = {.parent = "subagent", .key = "thread_spawn"};
+    struct wal__json_member id = {.key = "parent_thread_id"};
+    struct wal__json_span object = wal__member_container(source);
 
-    if (payload.size == 0 || !members_of(payload, m, 2)) {
+    if (object.size > 0 && members_of(object, &spawn, 1)) {
+        object = wal__member_container(&spawn);
+    }
+    if (object.size == 0 || !members_of(object, &id, 1) || id.value.kind != WAL__JSON_STRING) {
+        id = forked->value.kind == WAL__JSON_STRING ? *forked : *parent;
+    }
+    return id.value.kind == WAL__JSON_STRING ? wal__model_string_hash(3, id.value.span) : 0;
+}
+
+/* Reads a header. The first one is the file's; a copy of another file has that one's after it. */
+static void read_codex_header(struct wal__json_span payload, int64_t time_ms,
+                              struct usage_codex *codex)
+{
+    struct wal__json_member m[] = {{.key = "id"},
+                                   {.key = "source"},
+                                   {.key = "forked_from_id"},
+                                   {.key = "parent_thread_id"},
+                                   {.key = "subagent_history_start_ordinal"}};
+    uint64_t thread;
+
+    if (payload.size == 0 || !members_of(payload, m, 5) || m[0].value.kind != WAL__JSON_STRING) {
         return;
     }
-    for (size_t i = 0; i < 2; i++) {
-        if (m[i].value.kind == WAL__JSON_STRING) {
-            codex->thread = wal__model_string_hash(3, m[i].value.span);
-            return;
-        }
+    thread = wal__model_string_hash(3, m[0].value.span);
+    if (codex->thread == 0) {
+        codex->thread = thread;
+        codex->parents[0] = codex_parent(&m[1], &m[2], &m[3]);
+        codex->began_ms = time_ms; /* not its "timestamp", which may be that of the other thread */
+        codex->own_ordinal = count_of(&m[4]);
+    } else if (thread != codex->thread) {
+        codex->parents[1] = thread;
     }
 }
 
-/* Identifies an event by its thread and totals, which a copy keeps even if its times are new. */
-static uint64_t codex_key(const struct usage_codex *codex, const uint64_t last[USAGE_CODEX_COUNTS])
+/* Identifies an event by a thread and totals, which a copy keeps even if its times are new. */
+static uint64_t codex_key(const struct usage_codex *codex, uint64_t thread,
+                          const uint64_t last[USAGE_CODEX_COUNTS])
 {
     const struct wal__json_span totals = {(const uint8_t *)codex->total, sizeof(codex->total)};
     const struct wal__json_span counts = {(const uint8_t *)last,
                                           USAGE_CODEX_COUNTS * sizeof(last[0])};
 
-    return codex->thread == 0 ? 0 : wal__model_hash(wal__model_hash(codex->thread, totals), counts);
+    return thread == 0 ? 0 : wal__model_hash(wal__model_hash(thread, totals), counts);
 }
 
 /* Reads an event token_count. One with the totals of the one before it repeats it, and is no
@@ -474,7 +501,13 @@ static void read_codex(struct wal__json_span info, struct usage_codex *codex,
     if (has_total) {
         memcpy(codex->total, total, sizeof(total));
         codex->has_total = true;
-        sample->key = has_last ? codex_key(codex, last) : 0;
+        sample->key = has_last ? codex_key(codex, codex->thread, last) : 0;
+        for (size_t i = 0; has_last && i < USAGE_PARENTS; i++) {
+            sample->parents[i] = codex->parents[i];
+            sample->parent_keys[i] = codex_key(codex, codex->parents[i], last);
+        }
+        sample->thread = codex->thread;
+        sample->began_ms = codex->began_ms;
     }
     if (!has_last || last[CODEX_INPUT] + last[CODEX_OUTPUT] == 0) {
         return;
@@ -496,6 +529,7 @@ enum {
     LINE_TYPE,
     LINE_ID,
     LINE_TIMESTAMP,
+    LINE_ORDINAL,
     LINE_REQUEST,
     LINE_SESSION,
     LINE_SIDECHAIN,
@@ -526,6 +560,7 @@ static const struct wal__json_member line_members[LINE_COUNT] = {
     [LINE_TYPE] = {.key = "type"},
     [LINE_ID] = {.key = "id"},
     [LINE_TIMESTAMP] = {.key = "timestamp"},
+    [LINE_ORDINAL] = {.key = "ordinal"},
     [LINE_REQUEST] = {.key = "requestId"},
     [LINE_SESSION] = {.key = "sessionId"},
     [LINE_SIDECHAIN] = {.key = "isSidechain"},
@@ -631,7 +666,7 @@ static bool read_codex_line(const struct wal__json_member *m, struct usage_codex
                             struct usage_sample *sample)
 {
     if (is_string(&m[LINE_TYPE], "session_meta")) {
-        read_codex_header(wal__member_container(&m[LINE_PAYLOAD]), codex);
+        read_codex_header(wal__member_container(&m[LINE_PAYLOAD]), sample->time_ms, codex);
         return true;
     }
     if (is_string(&m[LINE_TYPE], "turn_context")) {
@@ -640,6 +675,8 @@ static bool read_codex_line(const struct wal__json_member *m, struct usage_codex
     }
     if (is_string(&m[LINE_PAYLOAD_TYPE], "token_count")) {
         read_codex(wal__member_container(&m[LINE_PAYLOAD_INFO]), codex, sample);
+        sample->is_request &= m[LINE_ORDINAL].value.kind != WAL__JSON_NUMBER ||
+                              count_of(&m[LINE_ORDINAL]) >= codex->own_ordinal;
         return true;
     }
     /* An event token_count states the counts of a record again. */

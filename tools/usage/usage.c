@@ -148,9 +148,57 @@ void usage_answers_add(struct usage_answers *answers, uint32_t session,
     }
     answer = CLI_ADD(answers);
     *answer = (struct usage_answer){.time_ms = sample->time_ms, .session = session};
+    memcpy(answer->parents, sample->parents, sizeof(answer->parents));
+    memcpy(answer->parent_keys, sample->parent_keys, sizeof(answer->parent_keys));
+    answer->began_ms = sample->began_ms;
     set_counts(answers, answer, sample);
     add_key(answers, sample->key, answers->count);
     add_key(answers, sample->replay_key, answers->count);
+    add_key(answers, sample->thread, answers->count);
+}
+
+/* Whether the parent had the answer before the thread began. */
+static bool is_of_parent(const struct usage_answers *answers, const struct usage_answer *answer,
+                         size_t parent)
+{
+    size_t item = find(answers, answer->parent_keys[parent]);
+    int64_t time_ms = item != 0 ? answers->items[item - 1].time_ms : 0;
+
+    if (item != 0 && &answers->items[item - 1] != answer) {
+        return answer->began_ms == 0 || time_ms <= answer->began_ms;
+    }
+    return false;
+}
+
+void usage_answers_settle(struct usage_answers *answers)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < answers->count; i++) {
+        struct usage_answer *answer = &answers->items[i];
+        bool has_parent = false;
+
+        for (size_t p = 0; p < USAGE_PARENTS; p++) {
+            has_parent |= find(answers, answer->parents[p]) != 0;
+            answer->is_repeated |= is_of_parent(answers, answer, p);
+        }
+        if (!has_parent && answer->parent_keys[0] != 0) {
+            uint64_t key = answer->parent_keys[0] + 1; /* of the threads without their parent */
+
+            answer->is_repeated |= find(answers, key) != 0;
+            add_key(answers, key, i + 1);
+        }
+    }
+    for (size_t i = 0; i < answers->count; i++) {
+        if (!answers->items[i].is_repeated) {
+            answers->items[kept++] = answers->items[i];
+        }
+    }
+    answers->count = kept;
+    free(answers->slots);
+    answers->slots = NULL;
+    answers->slot_count = 0;
+    answers->slot_taken = 0;
 }
 
 void usage_answers_deinit(struct usage_answers *answers)
@@ -512,6 +560,7 @@ static enum wal_status read_once(struct usage *usage, struct wal_store *store,
     if (status == WAL_OK) {
         status = read_all_documents(usage, store, &with_documents, error);
     }
+    usage_answers_settle(&usage->answers);
     usage_names_deinit(&with_documents);
     return status;
 }

@@ -20,6 +20,7 @@
 
 enum {
     USAGE_MODEL_SIZE = 128, /* bytes of a model's name with its NUL */
+    USAGE_PARENTS = 2,      /* threads of Codex whose counts another one may repeat */
     USAGE_CODEX_COUNTS = 5  /* input, cached, written, output, reasoning */
 };
 
@@ -37,6 +38,12 @@ struct usage_tokens {
 struct usage_sample {
     uint64_t key;        /* hash of the answer's id; 0: none, it is never repeated */
     uint64_t replay_key; /* hash of what a copy in a side chain keeps; 0: none */
+    uint64_t thread;     /* hash of the thread of Codex; 0: none */
+    /* Hashes of threads that its thread may repeat, and the keys that it would have there; 0: none.
+     * It began then; 0: unknown. */
+    uint64_t parents[USAGE_PARENTS];
+    uint64_t parent_keys[USAGE_PARENTS];
+    int64_t began_ms;
     bool is_sidechain;
     struct usage_tokens tokens;
     bool is_request; /* false: only a cost, of a whole session */
@@ -51,7 +58,11 @@ struct usage_sample {
 /* What lines of Codex, Copilot CLI or Gemini CLI before this one said. Zeroed: none did. */
 struct usage_codex {
     char model[USAGE_MODEL_SIZE];
-    uint64_t thread; /* hash of the thread or session that counts the totals */
+    uint64_t thread;                 /* hash of the file's thread or session; 0: unknown */
+    uint64_t parents[USAGE_PARENTS]; /* of the one that it came from, and of the last that a copied
+                                      * header names; 0: none */
+    int64_t began_ms;
+    uint64_t own_ordinal; /* the counts of lines below are those of another thread */
     bool has_total;
     uint64_t total[USAGE_CODEX_COUNTS];
 };
@@ -82,6 +93,10 @@ struct usage_names {
 /* --- the answers of all sessions, each once ------------------------------- */
 
 struct usage_answer {
+    uint64_t parents[USAGE_PARENTS]; /* as in the sample */
+    uint64_t parent_keys[USAGE_PARENTS];
+    int64_t began_ms;
+    bool is_repeated; /* the answer of a parent */
     struct usage_tokens tokens;
     double cost;
     int64_t time_ms;
@@ -116,6 +131,10 @@ struct usage_answers {
  * time unless it is of a side chain only. */
 void usage_answers_add(struct usage_answers *answers, uint32_t session,
                        const struct usage_sample *sample);
+
+/* Removes answers that a thread repeats of the one that it came from. Threads that came from one
+ * which is not there repeat each other. No answer is added later. */
+void usage_answers_settle(struct usage_answers *answers);
 void usage_answers_deinit(struct usage_answers *answers);
 
 /* --- list prices (prices.c) ----------------------------------------------- */

@@ -242,3 +242,27 @@ open(path, "w").write(re.sub(r"\"history_base\":\{[^}]*\}", lambda _: "\"history
     texts b 'two?'
     back "$base"
 done
+
+# Counts that come after the event of the answer are those of the answer.
+rm -rf "$home"
+put 1 a - - 0 'one?' 'One.'
+python3 -ISc '
+import json, sys
+def event(ordinal, **payload):
+    print(json.dumps({"timestamp": "2026-11-20T09:00:02.000Z", "ordinal": ordinal,
+                      "type": "event_msg", "payload": payload}))
+def item(ordinal, kind, text_kind, text):
+    event(ordinal, type="item_completed",
+          item={"type": kind, "id": kind, "content": [{"type": text_kind, "text": text}]})
+item(3, "AgentMessage", "Text", "One.")
+event(4, type="token_count", info={"last_token_usage": {
+    "input_tokens": 12, "cached_input_tokens": 2, "output_tokens": 5}})
+item(5, "UserMessage", "text", "only shown?")
+' >>"$home/$(name 1 a)"
+begin
+give "$home"
+agentwal --store "$store" export --dialect pi --stdout --session "$(uuid a)" >"$work/exported"
+json '[(r["message"]["role"], r["message"]["content"][0]["text"]) for r in rows
+    if r["type"] == "message"] == [("user", "one?"), ("assistant", "One."),
+    ("user", "only shown?")] and [r["message"]["usage"]["input"] for r in rows
+    if r["type"] == "message" and r["message"]["role"] == "assistant"] == [10]' "$work/exported"

@@ -48,9 +48,9 @@ agentwal usage --by model --json >rows
 json '[(row["model"], row["requests"], row["totalTokens"], row["costed"]) for row in rows]
     == [("claude-opus-4-1", 5, 5619, 1), ("claude-haiku-4-5", 1, 15, 0)]' rows
 agentwal import codex >/dev/null 2>&1
-same '3 100 40 90 10 6 240 None' "$(counts codex)" codex
+same '7 380 160 90 10 6 640 None' "$(counts codex)" codex
 agentwal usage --by model --json >rows
-json 'any(row["model"] == "gpt-5.2" and row["requests"] == 3 for row in rows)' rows
+json 'any(row["model"] == "gpt-5.2" and row["requests"] == 7 for row in rows)' rows
 agentwal import pi >/dev/null 2>&1
 same '2 11 22 3 4 0 40 0.75' "$(counts pi)" pi
 
@@ -117,7 +117,7 @@ TZ=Pacific/Auckland agentwal usage --since 2026-02-04T12:00:00Z \
     --until 2026-02-05T12:00:00Z --json >rows
 json '[row["day"] for row in rows] == ["2026-02-05"]' rows
 agentwal usage --by project --json >rows
-json 'any(row["cwd"] == "/srv/tool" and row["requests"] == 3 for row in rows)' rows
+json 'any(row["cwd"] == "/srv/tool" and row["requests"] == 7 for row in rows)' rows
 agentwal usage --by session --json >rows
 json "any(row['sessionId'] == '$codex' and row['cwd'] == '/srv/tool' for row in rows)" rows
 code 0 agentwal usage --by client

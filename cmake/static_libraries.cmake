@@ -28,9 +28,20 @@ endfunction()
 # module, with the SHA-256 of libcrypto.a that does not link the rest of it.
 function(agentwal_add_static_objects target)
   set(objects $<TARGET_OBJECTS:agentwal_objects>)
+  set(convert_objects $<TARGET_OBJECTS:agentwal_convert_objects>)
+  find_library(AGENTWAL_STATIC_sqlite3 libsqlite3.a)
+  mark_as_advanced(AGENTWAL_STATIC_sqlite3)
+  if(agentwal_with_sqlite AND AGENTWAL_STATIC_sqlite3)
+    target_link_libraries(${target} PRIVATE ${AGENTWAL_STATIC_sqlite3} m)
+  elseif(agentwal_with_sqlite)
+    # Without the archive this file is compiled again, without SQLite.
+    set(database convert/import/session_database.c)
+    set(convert_objects $<FILTER:${convert_objects},EXCLUDE,/${database}[.]o$>)
+    target_sources(${target} PRIVATE ${PROJECT_SOURCE_DIR}/${database})
+  endif()
   target_sources(${target} PRIVATE
     $<FILTER:${objects},EXCLUDE,/engine/base/sha256[.]c[.]o$>
-    $<TARGET_OBJECTS:agentwal_convert_objects>
+    ${convert_objects}
     ${PROJECT_SOURCE_DIR}/bindings/digest/sha256.c)
   target_include_directories(${target} PRIVATE
     ${PROJECT_SOURCE_DIR}/convert/include)

@@ -44,7 +44,8 @@ def places(client):
 
 
 def sessions(client):
-    return ", ".join(code("%s/%s/" % (home(client["folders"][0]), root))
+    return ", ".join(code("%s/%s%s" % (home(client["folders"][0]), root,
+                                       "" if root.endswith(".db") else "/"))
                      for root in client["roots"])
 
 

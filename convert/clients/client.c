@@ -528,16 +528,18 @@ static const char *rest_below(const char *folder, const char *path)
     return folder;
 }
 
-/* Returns true if the client has a folder of sessions in its folder. */
+/* Returns true if the client has a folder or a database of sessions in its folder. */
 static bool has_root(const struct wal__client *client, const char *path, const char *rest)
 {
     char root[2 * WAL__CLIENT_PATH_SIZE];
+    struct stat stat;
 
     for (size_t i = 0; client->roots[i] != NULL; i++) {
         int used = snprintf(root, sizeof(root), "%s/%s/%s", path, rest, client->roots[i]);
 
         if (used > 0 && (size_t)used < sizeof(root) &&
-            (is_folder(root) || is_link_to_folder(root))) {
+            (is_folder(root) || is_link_to_folder(root) ||
+             (lstat(root, &stat) == 0 && S_ISREG(stat.st_mode)))) {
             return true;
         }
     }

@@ -69,7 +69,7 @@ struct wal__client {
     const char *versions;
     /* The first is the default; the rest is used in addition if it is set. */
     struct wal__client_folder folders[WAL__CLIENT_FOLDERS];
-    const char *roots[5];       /* folders of sessions */
+    const char *roots[5];       /* folders of sessions, and databases */
     const char *files[10];      /* files of sessions */
     const char *directories[3]; /* folders that are sessions as a whole */
     struct wal__client_info info;

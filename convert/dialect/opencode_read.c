@@ -13,6 +13,8 @@
  * exports it. The ids in a part that is kept as a raw block are removed; the writer adds them
  * again.
  *
+ * Messages of version 2, and the order of messages of both versions: opencode_second.c.
+ *
  * Invariant: the items of a message are in the order of its parts; each is a child of the previous
  * one, and has a unique id.
  *
@@ -23,6 +25,7 @@
 #include <string.h>
 
 #include "convert/dialect/opencode.h"
+#include "convert/dialect/opencode_read.h"
 #include "convert/model/model_content.h"
 #include "convert/model/model_member.h"
 #include "convert/model/model_table.h"
@@ -32,49 +35,6 @@
 #include "format/json/json_text.h"
 
 /* --- the files ----------------------------------------------------------- */
-
-#define OPENCODE_NO_PART SIZE_MAX
-
-struct opencode_document {
-    struct wal__json_span value;
-    uint64_t owner;             /* of a part: hash of its message's id */
-    size_t next;                /* part of the same message, or OPENCODE_NO_PART */
-    struct wal__json_span name; /* of its file, without .json */
-};
-
-struct opencode_documents {
-    struct opencode_document *items;
-    size_t count;
-    size_t capacity;
-};
-
-/* A result that is read before the item that it follows. */
-struct opencode_deferred {
-    struct wal__model_item result;
-    struct opencode_deferred *next;
-    bool is_emitted;
-};
-
-struct opencode_storage {
-    struct wal__model_reader *reader;
-    struct opencode_documents messages;
-    struct opencode_documents parts;
-    struct wal__json_span info;              /* the session's document, or empty */
-    struct wal__model_table part_lists;      /* struct part_list by hash of id */
-    struct wal__model_table emitted_ids;     /* ids of items, by hash */
-    struct wal__model_table deferred;        /* by hash of the id they follow */
-    struct opencode_deferred *deferred_list; /* all of them */
-    struct wal__model_item *batch;           /* items of the present message */
-    size_t batch_count;
-    size_t batch_capacity;
-    struct wal__json_span raw_prefix; /* the line of a message without items */
-    struct wal__json_span prefix_id;  /* the id of that message */
-    bool has_lost_mark;               /* a message without items has no line */
-    struct wal__json_span line_id;    /* of the last item of a line; or empty */
-    struct wal__json_span tip;        /* id of the previous item */
-    struct wal__json_span first_kept; /* of the next compaction */
-    bool has_failed;
-};
 
 struct part_list {
     size_t first;
@@ -285,14 +245,6 @@ static bool link_parts(struct opencode_storage *storage)
     return true;
 }
 
-/* Returns the id in the member, or the document's file name as an id. */
-static struct wal__json_span opencode_storage_id(const struct opencode_storage *storage,
-                                                 const struct opencode_document *document,
-                                                 struct wal__json_span id)
-{
-    return id.size > 2 ? id : wal__arena_escape(storage->reader->scratch, document->name);
-}
-
 /* Returns the first part of the message with that id, or OPENCODE_NO_PART. */
 static size_t opencode_storage_first_part(const struct opencode_storage *storage,
                                           const struct opencode_document *message,
@@ -317,211 +269,7 @@ static void init(struct opencode_storage *storage, struct wal__model_reader *rea
                                          .deferred = {.arena = reader->scratch}};
 }
 
-/* --- items of a message -------------------------------------------------- */
-
 /* The functions below report failures in the storage's has_failed. */
-
-/* Keeps a result until the item that it follows was emitted. Returns false if another one follows
- * the same item. */
-static bool opencode_defer(struct opencode_storage *storage, struct wal__json_span after,
-                           const struct wal__model_item *result)
-{
-    struct opencode_deferred *node;
-    uint64_t key = wal__model_string_hash(0, after);
-    struct wal__json_span found;
-
-    if (wal__model_table_get(&storage->deferred, key, &found)) {
-        return false;
-    }
-    node = wal__arena_alloc(storage->reader->scratch, sizeof(*node));
-    if (node == NULL ||
-        !wal__model_table_put(&storage->deferred, key,
-                              (struct wal__json_span){(const uint8_t *)node, sizeof(*node)})) {
-        storage->has_failed = true;
-        return true;
-    }
-    *node = (struct opencode_deferred){.result = *result, .next = storage->deferred_list};
-    storage->deferred_list = node;
-    return true;
-}
-
-/* Returns the id with a number appended; data is NULL if there is no memory. */
-static struct wal__json_span append_number(struct wal__arena *arena, struct wal__json_span id,
-                                           size_t n)
-{
-    uint8_t *text = wal__arena_alloc(arena, id.size + 21);
-    size_t size = id.size - 1;
-    size_t unit = 1;
-
-    if (text == NULL) {
-        return (struct wal__json_span){NULL, 0};
-    }
-    memcpy(text, id.data, size);
-    text[size++] = '~';
-    while (n / unit >= 10) {
-        unit *= 10;
-    }
-    for (; unit > 0; unit /= 10) {
-        text[size++] = (uint8_t)('0' + n / unit % 10);
-    }
-    text[size++] = '"';
-    return (struct wal__json_span){text, size};
-}
-
-/* Changes the item's id if an earlier item has it. */
-static bool assign_unique_id(struct opencode_storage *storage, struct wal__model_item *item)
-{
-    struct wal__json_span own = item->id.size > 2 ? item->id : wal__model_literal("\"item\"");
-    struct wal__json_span found;
-    size_t n = storage->emitted_ids.count;
-
-    item->id = own;
-    while (
-        item->id.data != NULL &&
-        wal__model_table_get(&storage->emitted_ids, wal__model_string_hash(0, item->id), &found)) {
-        item->id = append_number(storage->reader->scratch, own, ++n);
-    }
-    return item->id.data != NULL &&
-           wal__model_table_put(&storage->emitted_ids, wal__model_string_hash(0, item->id),
-                                item->id);
-}
-
-/* Emits an item as a child of the previous one. */
-static void emit_one(struct opencode_storage *storage, struct wal__model_item *item)
-{
-    item->parent = storage->tip;
-    if (!assign_unique_id(storage, item) || !wal__model_emit(storage->reader, item)) {
-        storage->has_failed = true;
-    }
-    storage->tip = item->id;
-}
-
-/* Emits an item, and the results that follow it. */
-static void emit(struct opencode_storage *storage, struct wal__model_item *item)
-{
-    struct wal__json_span id = item->id;
-    struct wal__json_span found;
-
-    emit_one(storage, item);
-    while (!storage->has_failed && id.size > 0 &&
-           wal__model_table_get(&storage->deferred, wal__model_string_hash(0, id), &found)) {
-        struct opencode_deferred *node = (struct opencode_deferred *)(uintptr_t)found.data;
-        if (node->is_emitted) {
-            return;
-        }
-        node->is_emitted = true;
-        id = node->result.id;
-        emit_one(storage, &node->result);
-    }
-}
-
-/* Emits the results that name an item which no message has. */
-static void opencode_emit_deferred(struct opencode_storage *storage)
-{
-    struct opencode_deferred *node = storage->deferred_list;
-
-    for (; node != NULL && !storage->has_failed; node = node->next) {
-        if (!node->is_emitted) {
-            node->is_emitted = true;
-            emit_one(storage, &node->result);
-        }
-    }
-}
-
-/* Adds an item to those of the present message. */
-static void opencode_emit(struct opencode_storage *storage, const struct wal__model_item *item)
-{
-    struct wal__model_item *items =
-        wal__arena_grow(storage->reader->scratch, storage->batch, storage->batch_count,
-                        &storage->batch_capacity, sizeof(items[0]));
-
-    if (items == NULL) {
-        storage->has_failed = true;
-        return;
-    }
-    storage->batch = items;
-    storage->batch[storage->batch_count++] = *item;
-}
-
-/* Whether a result of another message follows one of the items. */
-static bool has_follower(const struct opencode_storage *storage)
-{
-    struct wal__json_span found;
-
-    for (size_t i = 0; i < storage->batch_count; i++) {
-        struct wal__json_span id = storage->batch[i].id;
-        if (id.size > 0 &&
-            wal__model_table_get(&storage->deferred, wal__model_string_hash(0, id), &found)) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Gives the last item of a line the line's id, and no other item. */
-static void set_line_id(struct opencode_storage *storage)
-{
-    size_t count = storage->batch_count;
-
-    for (size_t i = 0; i + 1 < count; i++) {
-        struct wal__model_item *item = &storage->batch[i];
-        if (item->id.size > 2 && wal__json_characters_equal(item->id, storage->line_id)) {
-            item->id = append_number(storage->reader->scratch, item->id, 0);
-            storage->has_failed |= item->id.data == NULL;
-        }
-    }
-    if (count > 0) {
-        storage->batch[count - 1].id = storage->line_id;
-    }
-}
-
-/* Emits the line of a message without items that waits for the next message, as an item that only
- * this dialect writes. */
-static void opencode_emit_prefix(struct opencode_storage *storage)
-{
-    struct wal__model_item item = {.kind = WAL__ITEM_LINE,
-                                   .is_echo = true,
-                                   .id = storage->prefix_id,
-                                   .raw = storage->raw_prefix};
-
-    if (storage->raw_prefix.size > 0) {
-        storage->raw_prefix.size = 0;
-        item.data = item.raw;
-        emit(storage, &item);
-    }
-}
-
-/* Emits the items of the present message, whose id is given. `raw` is its line, or empty if that
- * cannot be written unchanged. The line of a message without items goes before that of the next
- * message, if that has one. */
-static void opencode_emit_batch(struct opencode_storage *storage, struct wal__json_span id,
-                                struct wal__json_span raw)
-{
-    size_t count = storage->batch_count;
-
-    if (storage->line_id.size > 0) {
-        set_line_id(storage);
-    }
-    if (count == 0 || raw.size == 0) {
-        opencode_emit_prefix(storage);
-    }
-    if (count == 0 && raw.size > 0) {
-        storage->raw_prefix = raw; /* goes with the next message */
-        storage->prefix_id = id;
-        return;
-    }
-    storage->has_lost_mark |= count == 0;
-    if (count > 0 && count <= UINT32_MAX && raw.size > 0 && !has_follower(storage)) {
-        storage->batch[0].raw = raw;
-        storage->batch[0].raw_prefix = storage->raw_prefix;
-        storage->batch[0].raw_items_left = (uint32_t)(count - 1);
-    }
-    storage->raw_prefix.size = 0;
-    for (size_t i = 0; i < count && !storage->has_failed; i++) {
-        emit(storage, &storage->batch[i]);
-    }
-    storage->batch_count = 0;
-}
 
 /* Returns the line of a message, in scratch. */
 static struct wal__json_span opencode_message_line(struct opencode_storage *storage,
@@ -556,50 +304,7 @@ static struct wal__json_span opencode_message_line(struct opencode_storage *stor
 
 /* --- parts --------------------------------------------------------------- */
 
-/* A message being read. */
-struct opencode_message {
-    struct opencode_storage *storage;
-    struct wal__model_blocks blocks;
-    struct wal__model_item item;
-    struct wal__json_span part;      /* id of the present part */
-    struct wal__model_item *results; /* to emit at the end of the step */
-    size_t result_count;
-    size_t result_capacity;
-    bool has_user_text;              /* a part is not synthetic text */
-    bool is_emitted;                 /* an item of the message was emitted */
-    bool has_compaction_part;        /* the mark of a compaction */
-    struct wal__json_span last_part; /* id of the part before, if it is raw */
-    bool is_raw;                     /* the client's form of it can be written unchanged */
-};
-
 /* The functions below report failures in the storage's has_failed. */
-
-struct part {
-    struct wal__json_span id;
-    struct wal__json_span type;
-    struct wal__json_span text;
-    struct wal__json_span signature;
-    struct wal__json_span redacted;
-    struct wal__json_span call;
-    struct wal__json_span tool;
-    struct wal__json_span mime;
-    struct wal__json_span url;
-    struct wal__json_span first_kept;
-    struct wal__json_span metadata;
-    struct wal__json_span state; /* of a tool: the following */
-    struct wal__json_span status;
-    struct wal__json_span input;
-    struct wal__json_token output;
-    struct wal__json_token error;
-    struct wal__json_token content;
-    struct wal__json_span end;
-    struct wal__json_span attachments;
-    struct wal__json_span after; /* id of the item that the result follows */
-    bool is_synthetic;
-    bool is_orphan;
-};
-
-#define PART_AT(field) offsetof(struct part, field)
 
 static const struct wal__field part_fields[] = {
     {"id", .at = PART_AT(id)},
@@ -616,12 +321,6 @@ static const struct wal__field part_fields[] = {
     {.key = NULL},
 };
 
-static const struct wal__field metadata_fields[] = {
-    {"signature", .parent = "anthropic", .at = PART_AT(signature)},
-    {"redactedData", .parent = "anthropic", .at = PART_AT(redacted)},
-    {.key = NULL},
-};
-
 static const struct wal__field state_fields[] = {
     {"status", .at = PART_AT(status)},
     {"input", .at = PART_AT(input), .kind = WAL__FIELD_NON_NULL},
@@ -635,16 +334,6 @@ static const struct wal__field state_fields[] = {
     {.key = NULL},
 };
 
-static struct wal__model_block *add_block(struct opencode_message *message,
-                                          enum wal__model_block_kind kind)
-{
-    const struct wal__json_span none = {NULL, 0};
-    struct wal__model_block *block = wal__model_blocks_add(&message->blocks, kind, none);
-
-    message->storage->has_failed |= block == NULL;
-    return block;
-}
-
 /* Reads a part of an unknown type as a raw block, without its ids. */
 static void read_raw(struct opencode_message *message, struct wal__json_span part)
 {
@@ -654,7 +343,7 @@ static void read_raw(struct opencode_message *message, struct wal__json_span par
     struct wal__json_memory raw = {.data = wal__arena_alloc(arena, part.size + 2),
                                    .capacity = part.size + 2};
     struct wal__json_out out = {.put = wal__json_memory_put, .ctx = &raw};
-    struct wal__model_block *block = add_block(message, WAL__BLOCK_RAW);
+    struct wal__model_block *block = wal__opencode_add_block(message, WAL__BLOCK_RAW);
 
     if (raw.data == NULL || block == NULL) {
         message->storage->has_failed = true;
@@ -664,9 +353,9 @@ static void read_raw(struct opencode_message *message, struct wal__json_span par
     block->raw = (struct wal__json_span){raw.data, raw.size};
 }
 
-static void read_text(struct opencode_message *message, const struct part *part)
+static void read_text(struct opencode_message *message, const struct opencode_part *part)
 {
-    struct wal__model_block *block = add_block(message, WAL__BLOCK_TEXT);
+    struct wal__model_block *block = wal__opencode_add_block(message, WAL__BLOCK_TEXT);
 
     message->has_user_text |= !part->is_synthetic;
     if (block != NULL) {
@@ -674,20 +363,7 @@ static void read_text(struct opencode_message *message, const struct part *part)
     }
 }
 
-static void read_reasoning(struct opencode_message *message, struct part *part)
-{
-    struct wal__model_block *block = add_block(message, WAL__BLOCK_THINKING);
-
-    if (block == NULL ||
-        wal__fields_read(part->metadata, metadata_fields, part, NULL) != WAL__JSON_OK) {
-        return;
-    }
-    block->text = part->text;
-    block->is_redacted = part->redacted.size > 0;
-    block->signature = block->is_redacted ? part->redacted : part->signature;
-}
-
-static void read_image(struct opencode_message *message, const struct part *part,
+static void read_image(struct opencode_message *message, const struct opencode_part *part,
                        struct wal__model_block *block)
 {
     struct wal__arena *arena = message->storage->reader->scratch;
@@ -697,12 +373,12 @@ static void read_image(struct opencode_message *message, const struct part *part
     }
 }
 
-static bool is_image(const struct part *part)
+static bool is_image(const struct opencode_part *part)
 {
     return part->mime.size > 7 && memcmp(part->mime.data, "\"image/", 7) == 0 && part->url.size > 0;
 }
 
-static void read_file(struct opencode_message *message, const struct part *part,
+static void read_file(struct opencode_message *message, const struct opencode_part *part,
                       struct wal__json_span json)
 {
     struct wal__model_block *block;
@@ -711,7 +387,7 @@ static void read_file(struct opencode_message *message, const struct part *part,
         read_raw(message, json);
         return;
     }
-    block = add_block(message, WAL__BLOCK_IMAGE);
+    block = wal__opencode_add_block(message, WAL__BLOCK_IMAGE);
     if (block != NULL) {
         read_image(message, part, block);
     }
@@ -727,7 +403,7 @@ static bool read_attachments(struct opencode_message *message, struct wal__model
 
     wal__model_array_begin(&scan, attachments);
     while (wal__model_array_next(&scan, &value)) {
-        struct part part = {.is_orphan = false};
+        struct opencode_part part = {.is_orphan = false};
         struct wal__model_block *block;
         if (wal__fields_read(value.span, part_fields, &part, NULL) != WAL__JSON_OK) {
             return false;
@@ -746,7 +422,7 @@ static bool read_attachments(struct opencode_message *message, struct wal__model
     return true;
 }
 
-static bool read_result_content(struct opencode_message *message, const struct part *part,
+static bool read_result_content(struct opencode_message *message, const struct opencode_part *part,
                                 struct wal__model_item *result)
 {
     struct wal__model_blocks blocks = {.arena = message->storage->reader->scratch};
@@ -762,20 +438,7 @@ static bool read_result_content(struct opencode_message *message, const struct p
     return true;
 }
 
-static struct wal__model_item *add_result(struct opencode_message *message)
-{
-    struct wal__model_item *items =
-        wal__arena_grow(message->storage->reader->scratch, message->results, message->result_count,
-                        &message->result_capacity, sizeof(items[0]));
-
-    if (items == NULL) {
-        return NULL;
-    }
-    message->results = items;
-    return &message->results[message->result_count++];
-}
-
-static void read_tool_result(struct opencode_message *message, const struct part *part)
+static void read_tool_result(struct opencode_message *message, const struct opencode_part *part)
 {
     bool is_error = wal__model_text_is(part->status, "error");
     struct wal__model_item *item;
@@ -796,11 +459,11 @@ static void read_tool_result(struct opencode_message *message, const struct part
         message->storage->has_failed = true;
         return;
     }
-    if (part->after.size > 2 && opencode_defer(message->storage, part->after, &result)) {
+    if (part->after.size > 2 && wal__opencode_defer(message->storage, part->after, &result)) {
         message->is_raw = false; /* its items are not together */
         return;
     }
-    item = add_result(message);
+    item = wal__opencode_add_result(message);
     if (item == NULL) {
         message->storage->has_failed = true;
         return;
@@ -808,7 +471,7 @@ static void read_tool_result(struct opencode_message *message, const struct part
     *item = result;
 }
 
-static void read_tool(struct opencode_message *message, struct part *part)
+static void read_tool(struct opencode_message *message, struct opencode_part *part)
 {
     struct wal__model_block *block;
 
@@ -816,7 +479,7 @@ static void read_tool(struct opencode_message *message, struct part *part)
         return;
     }
     if (!part->is_orphan) {
-        block = add_block(message, WAL__BLOCK_TOOL_CALL);
+        block = wal__opencode_add_block(message, WAL__BLOCK_TOOL_CALL);
         if (block == NULL) {
             return;
         }
@@ -827,43 +490,17 @@ static void read_tool(struct opencode_message *message, struct part *part)
     read_tool_result(message, part);
 }
 
-/* Emits the content and the results read so far: a step, or the rest. */
-static void opencode_flush(struct opencode_message *message, bool is_end)
-{
-    struct wal__model_item *item = &message->item;
-    bool has_content =
-        message->blocks.count > 0 || (is_end && !message->is_emitted &&
-                                      message->result_count == 0 && !message->has_compaction_part);
-
-    if (has_content) {
-        item->blocks = message->blocks.items;
-        item->block_count = message->blocks.count;
-        if (item->role == WAL__ROLE_USER && !item->is_meta) {
-            item->is_meta = item->block_count > 0 && !message->has_user_text;
-        }
-        opencode_emit(message->storage, item);
-        item->usage = (struct wal__model_usage){.input = {NULL, 0}};
-        item->fields = 0;
-    }
-    for (size_t i = 0; i < message->result_count; i++) {
-        opencode_emit(message->storage, &message->results[i]);
-    }
-    message->is_emitted |= has_content || message->result_count > 0;
-    message->result_count = 0;
-    message->blocks = (struct wal__model_blocks){.arena = message->storage->reader->scratch};
-}
-
 /* Reads the next part of a message. */
 static void opencode_part_read(struct opencode_message *message,
                                const struct opencode_document *document)
 {
-    struct part part = {.is_orphan = false};
+    struct opencode_part part = {.is_orphan = false};
 
     if (wal__fields_read(document->value, part_fields, &part, NULL) != WAL__JSON_OK) {
         message->is_raw = false;
         return;
     }
-    message->part = opencode_storage_id(message->storage, document, part.id);
+    message->part = wal__opencode_storage_id(message->storage, document, part.id);
     /* The parts of a message are read in the order of their ids. */
     message->is_raw &= wal__opencode_is_id(part.id, "prt_") &&
                        (message->last_part.size != part.id.size ||
@@ -875,14 +512,14 @@ static void opencode_part_read(struct opencode_message *message,
     if (wal__model_text_is(part.type, "text")) {
         read_text(message, &part);
     } else if (wal__model_text_is(part.type, "reasoning")) {
-        read_reasoning(message, &part);
+        wal__opencode_read_reasoning(message, &part);
     } else if (wal__model_text_is(part.type, "tool")) {
         read_tool(message, &part);
     } else if (wal__model_text_is(part.type, "step-start") ||
                wal__model_text_is(part.type, "step-finish")) {
         message->item.fields++;
         if (message->result_count > 0) {
-            opencode_flush(message, false);
+            wal__opencode_flush(message, false);
         }
     } else if (wal__model_text_is(part.type, "compaction") &&
                message->item.role == WAL__ROLE_USER) {
@@ -894,43 +531,6 @@ static void opencode_part_read(struct opencode_message *message,
         message->has_user_text = true;
         read_raw(message, document->value);
     }
-}
-
-/* Emits a compaction whose summary is the texts of the message. */
-static void opencode_emit_summary(struct opencode_message *message)
-{
-    struct wal__model_item *item = &message->item;
-    struct wal__arena *arena = message->storage->reader->scratch;
-    size_t size = 2;
-    struct wal__json_memory raw = {.size = 0};
-    struct wal__json_out out = {.put = wal__json_memory_put, .ctx = &raw};
-
-    for (size_t i = 0; i < message->blocks.count; i++) {
-        size += message->blocks.items[i].text.size + 2;
-    }
-    raw.data = wal__arena_alloc(arena, size);
-    raw.capacity = size;
-    if (raw.data == NULL) {
-        message->storage->has_failed = true;
-        return;
-    }
-    wal__json_out_string_begin(&out);
-    for (size_t i = 0; i < message->blocks.count; i++) {
-        const struct wal__model_block *block = &message->blocks.items[i];
-        if (block->kind == WAL__BLOCK_TEXT) {
-            wal__json_out_string_json(&out, block->text);
-        }
-    }
-    wal__json_out_string_end(&out);
-    *item = (struct wal__model_item){
-        .kind = WAL__ITEM_COMPACTION,
-        .id = item->id,
-        .time = item->time,
-        .text = {raw.data, raw.size},
-        .target = message->storage->first_kept,
-    };
-    message->storage->first_kept.size = 0;
-    opencode_emit(message->storage, item);
 }
 
 /* --- session ------------------------------------------------------------- */
@@ -997,28 +597,14 @@ static const struct wal__field info_fields[] = {
     {"role", .parent = "walconv", .at = INFO_AT(walconv_role)},
     {"name", .parent = "walconv", .at = INFO_AT(walconv_name)},
     {"created", .parent = "time", .at = INFO_AT(time), .kind = WAL__FIELD_NUMBER},
+    {"created", .parent = "time", .at = INFO_AT(time)},
+    {"position", .kind = WAL__FIELD_KNOWN},
     {"cost", .at = INFO_AT(usage.cost), .kind = WAL__FIELD_NUMBER},
     {"input", .parent = "tokens", .at = INFO_AT(usage.input), .kind = WAL__FIELD_NUMBER},
     {"output", .parent = "tokens", .at = INFO_AT(usage.output), .kind = WAL__FIELD_NUMBER},
     {"reasoning", .parent = "tokens", .at = INFO_AT(usage.reasoning), .kind = WAL__FIELD_NUMBER},
     {"cache", .parent = "tokens", .at = INFO_AT(cache), .kind = WAL__FIELD_CONTAINER},
     {.key = NULL},
-};
-
-static const struct wal__field cache_fields[] = {
-    {"read", WAL__USAGE_AT(cache_read), .kind = WAL__FIELD_NUMBER},
-    {"write", WAL__USAGE_AT(cache_write), .kind = WAL__FIELD_NUMBER},
-    {.key = NULL},
-};
-
-static const struct wal__word stops[] = {
-    {"stop", .value = WAL__STOP_END},
-    {"end_turn", .value = WAL__STOP_END},
-    {"length", .value = WAL__STOP_LENGTH},
-    {"tool-calls", .value = WAL__STOP_TOOL},
-    {"content-filter", .value = WAL__STOP_REFUSAL},
-    {"error", .value = WAL__STOP_ERROR},
-    {.name = NULL},
 };
 
 /* Returns the first of two strings that is a name. */
@@ -1037,7 +623,8 @@ static enum wal__stop_reason read_stop(const struct info *info)
     if (wal__model_text_is(info->error, "MessageAbortedError")) {
         return WAL__STOP_ABORTED;
     }
-    return info->error.size > 0 ? WAL__STOP_ERROR : wal__word_stop(stops, info->finish);
+    return info->error.size > 0 ? WAL__STOP_ERROR
+                                : wal__word_stop(wal__opencode_stops, info->finish);
 }
 
 static void set_role(struct opencode_message *message, const struct info *info)
@@ -1071,10 +658,11 @@ static void read_message(struct opencode_storage *storage, const struct opencode
 
     item->kind = WAL__ITEM_MESSAGE;
     if (wal__fields_read(document->value, info_fields, &info, &item->fields) != WAL__JSON_OK ||
-        wal__fields_read(info.cache, cache_fields, &info.usage, NULL) != WAL__JSON_OK) {
+        wal__fields_read(info.cache, wal__opencode_cache_fields, &info.usage, NULL) !=
+            WAL__JSON_OK) {
         return;
     }
-    id = opencode_storage_id(storage, document, info.id);
+    id = wal__opencode_storage_id(storage, document, info.id);
     item->id = id;
     item->time = info.time;
     set_role(&message, &info);
@@ -1086,9 +674,9 @@ static void read_message(struct opencode_storage *storage, const struct opencode
         part = storage->parts.items[part].next;
     }
     if (info.is_summary) {
-        opencode_emit_summary(&message);
+        wal__opencode_emit_summary(&message);
     } else {
-        opencode_flush(&message, true);
+        wal__opencode_flush(&message, true);
     }
     /* A summary goes with the mark before it, or both are made anew. */
     if (message.is_raw && (!info.is_summary || !storage->has_lost_mark)) {
@@ -1097,7 +685,7 @@ static void read_message(struct opencode_storage *storage, const struct opencode
         storage->raw_prefix.size = 0;
         storage->has_lost_mark = false;
     }
-    opencode_emit_batch(storage, id, raw);
+    wal__opencode_emit_batch(storage, id, raw);
 }
 
 static enum wal__json_status opencode_tree(struct wal__model_reader *reader,
@@ -1106,15 +694,19 @@ static enum wal__json_status opencode_tree(struct wal__model_reader *reader,
     struct opencode_storage storage;
 
     init(&storage, reader);
-    if (!tree->scan(tree->ctx, "", add_document, &storage) || !link_parts(&storage) ||
-        !emit_session(&storage)) {
+    if (!tree->scan(tree->ctx, "", add_document, &storage) || !wal__opencode_sort(&storage) ||
+        !link_parts(&storage) || !emit_session(&storage)) {
         return WAL__JSON_NO_SPACE;
     }
     for (size_t i = 0; i < storage.messages.count && !storage.has_failed; i++) {
-        read_message(&storage, &storage.messages.items[i]);
+        if (storage.messages.items[i].is_version_2) {
+            wal__opencode_read_second(&storage, &storage.messages.items[i]);
+        } else {
+            read_message(&storage, &storage.messages.items[i]);
+        }
     }
-    opencode_emit_prefix(&storage);
-    opencode_emit_deferred(&storage);
+    wal__opencode_emit_prefix(&storage);
+    wal__opencode_emit_deferred(&storage);
     return storage.has_failed ? WAL__JSON_NO_SPACE : WAL__JSON_OK;
 }
 
@@ -1135,8 +727,8 @@ static enum wal__json_status opencode_line(struct wal__model_reader *reader,
         read_message(&storage, &storage.messages.items[i]);
     }
     storage.prefix_id = line->id;
-    opencode_emit_prefix(&storage);
-    opencode_emit_deferred(&storage);
+    wal__opencode_emit_prefix(&storage);
+    wal__opencode_emit_deferred(&storage);
     if (!storage.has_failed && storage.tip.data == line->parent.data &&
         storage.tip.size == line->parent.size) {
         /* The mark of a compaction has no item. */

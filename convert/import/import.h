@@ -62,6 +62,10 @@ struct wal__import {
     bool matches_ids;
     /* A file that is not text is refused. */
     bool refuses_binary;
+    /* Of a database: rows that were changed before this time are known; the latest time of a row
+     * that was read. In milliseconds, or 0. */
+    int64_t since_ms;
+    int64_t updated_ms;
     /* A last line without its newline is not read: it is being written. */
     bool waits_for_newline;
     /* Files that go on from one that is not in the store wait for the end of the walk. */

@@ -358,7 +358,8 @@ struct scan_stamp {
     uint64_t inode;
     uint64_t size;
     int64_t modified_ns;
-    int64_t next_ms; /* not to be read again before this time */
+    int64_t next_ms;  /* not to be read again before this time */
+    int64_t since_ms; /* of a database: rows that were changed before are imported */
 };
 
 struct scan_stamps {
@@ -401,6 +402,7 @@ static bool scan_stamp_update(struct scan_stamp *stamp, const struct stat *stat)
         .size = (uint64_t)stat->st_size,
         .modified_ns = (int64_t)stat->st_mtim.tv_sec * 1000000000 + stat->st_mtim.tv_nsec,
         .next_ms = stamp->next_ms,
+        .since_ms = stamp->inode == (uint64_t)stat->st_ino ? stamp->since_ms : 0,
     };
     bool differs = now.inode != stamp->inode || now.size != stamp->size ||
                    now.modified_ns != stamp->modified_ns;
@@ -490,12 +492,14 @@ static int64_t pending_due(const struct pending_list *list)
 
 /* --- the follow ---------------------------------------------------------- */
 
-#define SCAN_MS      2000 /* between scans of folders that are not watched */
-#define SCAN_SHARE   20   /* a scan takes at most 1/20 of the time */
-#define RETRY_MS     200  /* after another import wrote the session */
-#define DIRECTORY_MS 1000 /* between imports of one session directory */
-#define BUSY_SHARE   4    /* a file is read at most 1/5 of the time */
-#define FREE_READ_MS 20   /* reading a file for this long costs nothing */
+#define SCAN_MS      2000  /* between scans of folders that are not watched */
+#define SCAN_SHARE   20    /* a scan takes at most 1/20 of the time */
+#define RETRY_MS     200   /* after another import wrote the session */
+#define DIRECTORY_MS 1000  /* between imports of one session directory */
+#define BUSY_SHARE   4     /* a file is read at most 1/5 of the time */
+#define FREE_READ_MS 20    /* reading a file for this long costs nothing */
+#define SINCE_MS     60000 /* by which a clock that sets times of rows may go back */
+#define SETTLE_MS    1000  /* from the write of a commit to a log until it can be read */
 
 struct wal_import_follow {
     struct wal__import import;
@@ -545,21 +549,52 @@ static enum wal_status import_changed(struct wal_import_follow *follow,
     const struct wal__place place = follow->walk.parent;
     int64_t begin_ms = now_ms();
     struct scan_stamp old = *stamp;
+    uint64_t failed;
     enum wal_status status;
     int64_t took_ms;
 
     follow->import.must_retry = false;
+    follow->import.since_ms = stamp->since_ms;
+    follow->import.updated_ms = 0;
+    failed = follow->import.result.failed;
     status = wal__tree_import_file(&follow->import, source, error);
+    follow->import.since_ms = 0;
     took_ms = now_ms() - begin_ms;
     stamp = scan_stamps_get(&follow->stamps, source->name);
+    if (stamp != NULL && follow->import.result.failed == failed &&
+        follow->import.updated_ms - SINCE_MS > stamp->since_ms) {
+        stamp->since_ms = follow->import.updated_ms - SINCE_MS;
+    }
     if (stamp != NULL && took_ms > FREE_READ_MS) {
         stamp->next_ms = begin_ms + took_ms + BUSY_SHARE * took_ms;
     }
     if (status == WAL_OK && stamp != NULL && follow->import.must_retry) {
-        *stamp = (struct scan_stamp){.next_ms = old.next_ms};
+        *stamp = (struct scan_stamp){.next_ms = old.next_ms, .since_ms = old.since_ms};
         status = postpone(follow, source->below, &place, now_ms() + RETRY_MS, error);
     }
     return status;
+}
+
+/* Adds the log of a database, in which the newest rows are, to what its stamp is made of. Returns
+ * whether what was written to the log can be read: a commit becomes visible after it was written,
+ * in memory that is not watched. */
+static bool add_log(const char *name, struct stat *info)
+{
+    char log[WAL__CLIENT_PATH_SIZE + 8];
+    struct timespec now;
+    struct stat other;
+
+    if ((size_t)snprintf(log, sizeof(log), "%s-wal", name) >= sizeof(log) ||
+        stat(log, &other) != 0) {
+        return true;
+    }
+    info->st_size += other.st_size;
+    info->st_mtim.tv_sec += other.st_mtim.tv_sec;
+    info->st_mtim.tv_nsec += other.st_mtim.tv_nsec;
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    return (now.tv_sec - other.st_mtim.tv_sec) * 1000 +
+               (now.tv_nsec - other.st_mtim.tv_nsec) / 1000000 >=
+           SETTLE_MS;
 }
 
 /* A wal__tree_visit_fn. */
@@ -570,6 +605,8 @@ static enum wal_status visit_file(void *ctx, const struct wal__tree_source *sour
     const struct wal__place place = follow->walk.parent;
     struct scan_stamp *stamp = scan_stamps_get(&follow->stamps, source->name);
     struct stat info;
+    bool is_settled;
+    enum wal_status status;
 
     if (stamp == NULL) {
         return wal__no_memory(error);
@@ -577,13 +614,20 @@ static enum wal_status visit_file(void *ctx, const struct wal__tree_source *sour
     if (stat(source->name, &info) != 0) {
         return WAL_OK;
     }
+    is_settled = add_log(source->name, &info);
     if (!follow->only_stamps && stamp->next_ms > now_ms()) {
         return postpone(follow, source->below, &place, stamp->next_ms, error);
     }
     if (!scan_stamp_update(stamp, &info) || follow->only_stamps) {
         return WAL_OK;
     }
-    return import_changed(follow, source, stamp, error);
+    status = import_changed(follow, source, stamp, error);
+    stamp = scan_stamps_get(&follow->stamps, source->name);
+    if (status == WAL_OK && !is_settled && stamp != NULL) {
+        stamp->modified_ns = 0;
+        status = postpone(follow, source->below, &place, now_ms() + SETTLE_MS, error);
+    }
+    return status;
 }
 
 /* A wal__tree_visit_fn: watches the folders of a session directory, and imports it at most once in
@@ -694,15 +738,17 @@ static enum wal_status on_change(void *ctx, const struct folder *folder, const c
     if (folder->is_part) {
         snprintf(path, sizeof(path), "%.*s", (int)folder->unit_size, folder->path);
     } else if (stat(argument, &info) == 0 && !S_ISDIR(info.st_mode)) {
-        if (strcmp(name, slash != NULL ? slash + 1 : argument) != 0) {
+        const char *file = slash != NULL ? slash + 1 : argument;
+        size_t size = strlen(name) - wal__tree_log_ending(name);
+        if (strncmp(name, file, size) != 0 || file[size] != '\0') {
             return WAL_OK;
         }
         path[0] = '\0';
     } else if (name[0] == '\0') {
         return WAL_OK;
     } else {
-        snprintf(path, sizeof(path), "%s%s%s", folder->path, folder->path[0] != '\0' ? "/" : "",
-                 name);
+        snprintf(path, sizeof(path), "%s%s%.*s", folder->path, folder->path[0] != '\0' ? "/" : "",
+                 (int)(strlen(name) - wal__tree_log_ending(name)), name);
     }
     return postpone(follow, path, &folder->place, 0, error);
 }

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "convert/import/file_import.h"
+#include "convert/import/session_database.h"
 #include "convert/import/session_dir.h"
 #include "engine/base/error.h"
 #include "engine/base/struct_size.h"
@@ -222,6 +223,40 @@ static bool is_hard_link(const struct stat *stat)
     return stat->st_nlink > 1;
 }
 
+static bool has_ending(const char *path, const char *ending)
+{
+    size_t size = strlen(path);
+    size_t ending_size = strlen(ending);
+
+    return size > ending_size && strcmp(path + size - ending_size, ending) == 0;
+}
+
+size_t wal__tree_log_ending(const char *name)
+{
+    static const char *const endings[] = {"-wal", "-shm", "-journal"};
+
+    for (size_t i = 0; i < sizeof(endings) / sizeof(endings[0]); i++) {
+        if (has_ending(name, endings[i])) {
+            return strlen(endings[i]);
+        }
+    }
+    return 0;
+}
+
+/* Whether the file is the log of a database that is a source, and so a part of it. */
+static bool is_log(struct wal__tree_walk *walk, const struct wal__place *place)
+{
+    size_t ending = wal__tree_log_ending(walk->path);
+    size_t size = strlen(walk->path) - ending;
+    char first = walk->path[size];
+    bool is_part;
+
+    walk->path[size] = '\0';
+    is_part = ending > 0 && wal__place_has_session(place, walk->path);
+    walk->path[size] = first;
+    return is_part;
+}
+
 /* Counts a file of sessions that cannot be read, and keeps the first folder of its client. */
 static enum wal_status count_unread(struct wal__tree_walk *walk, const FTSENT *entry,
                                     const struct wal__place *place, struct wal_error *error)
@@ -294,7 +329,7 @@ static bool is_wanted(struct wal__tree_walk *walk, const FTSENT *entry,
             tree_leave_out(walk->import, entry->fts_name);
             return false;
         }
-        *must_be_session = is_hard_link(entry->fts_statp);
+        *must_be_session = is_hard_link(entry->fts_statp) || has_ending(entry->fts_name, ".db");
         return true;
     }
     switch (place.kind) {
@@ -311,18 +346,12 @@ static bool is_wanted(struct wal__tree_walk *walk, const FTSENT *entry,
     case WAL__PLACE_LEFT_OUT:
         break;
     }
-    tree_leave_out(walk->import, place.kind == WAL__PLACE_PLAIN
-                                     ? relative_path(walk, entry)
-                                     : wal__place_below(&place, walk->path, below));
+    if (!is_log(walk, &place)) {
+        tree_leave_out(walk->import, place.kind == WAL__PLACE_PLAIN
+                                         ? relative_path(walk, entry)
+                                         : wal__place_below(&place, walk->path, below));
+    }
     return false;
-}
-
-static bool has_ending(const char *path, const char *ending)
-{
-    size_t size = strlen(path);
-    size_t ending_size = strlen(ending);
-
-    return size > ending_size && strcmp(path + size - ending_size, ending) == 0;
 }
 
 #define PACKED_ENDING ".zst"
@@ -729,12 +758,19 @@ enum wal_status wal__tree_import_file(struct wal__import *import,
                                       struct wal_error *error)
 {
     int flags = source->is_argument ? 0 : O_NOFOLLOW;
+    bool is_database = false;
     bool is_exported = false;
     enum wal_status status;
     int fd;
 
     import->result.sources++;
     reset(import, source);
+    if (!source->is_packed && (!source->must_be_session || has_ending(source->path, ".db"))) {
+        status = wal__import_database(import, source->name, source->path, &is_database, error);
+        if (status != WAL_OK || is_database) {
+            return status;
+        }
+    }
     if (!source->is_packed && (!source->must_be_session || wal__is_json_name(source->path))) {
         status = wal__import_exported(import, source->name, source->path, &is_exported, error);
         if (status != WAL_OK || is_exported) {
@@ -963,17 +999,37 @@ static enum wal_status check_content(struct wal__import *import,
     return status;
 }
 
+/* Counts the sessions of a file that may be a database; otherwise *sessions is unchanged. */
+static enum wal_status count_sessions(struct wal__import *import,
+                                      const struct wal__tree_source *source, uint64_t *sessions,
+                                      struct wal_error *error)
+{
+    struct wal__session_database *database = NULL;
+    enum wal_status status = wal__session_database_open(import, source->name, 0, &database, error);
+
+    if (status == WAL_OK && database != NULL) {
+        status = wal__session_database_count(database, sessions, error);
+    }
+    wal__session_database_close(database);
+    return status;
+}
+
 /* A wal__tree_visit_fn. */
 static enum wal_status scan_file(void *ctx, const struct wal__tree_source *source,
                                  struct wal_error *error)
 {
+    const uint64_t none = UINT64_MAX;
     struct wal__tree_walk *walk = ctx;
     struct wal__import *import = walk->import;
     bool is_session = true;
+    uint64_t sessions = none;
     enum wal_status status = WAL_OK;
 
     wal__heap_arena_reset(&import->arena);
-    if (source->must_be_session) {
+    if (has_ending(source->path, ".db")) {
+        status = count_sessions(import, source, &sessions, error);
+    }
+    if (status == WAL_OK && sessions == none && source->must_be_session) {
         status = check_content(import, source, &is_session, error);
     }
     if (status != WAL_OK) {
@@ -984,7 +1040,7 @@ static enum wal_status scan_file(void *ctx, const struct wal__tree_source *sourc
         return WAL_OK;
     }
     import->result.sources++;
-    import->result.sessions++;
+    import->result.sessions += sessions == none ? 1 : sessions;
     import->result.bytes += source->size;
     return wal__import_progress(import, source->name, source->size, source->size, error);
 }

@@ -80,6 +80,10 @@ struct wal__tree_walk {
     char kept[WAL__CLIENT_BELOW_SIZE]; /* the path that its session keeps */
 };
 
+/* Returns the size of the ending by which the name of a database's log differs from that of the
+ * database; 0: it is not the name of a log. */
+size_t wal__tree_log_ending(const char *name);
+
 /* Visits the sources of one argument, in the walk's import's arena for the whole call. What cannot
  * be read is reported as failed. */
 enum wal_status wal__tree_walk_argument(struct wal__tree_walk *walk, char *argument,

@@ -438,8 +438,7 @@ bool wal__storage_path_is_info(const struct wal__storage_path *path)
 
 /* --- groups of OpenCode's storage ---------------------------------------- */
 
-#define NO_GROUP    UINT32_MAX
-#define TIME_MAX_MS INT64_C(253402300799999) /* of the year 9999 */
+#define NO_GROUP UINT32_MAX
 
 /* Each maps hashes of ids to groups, in value.size. */
 struct grouping {
@@ -507,7 +506,7 @@ static const char *time_text(struct wal__import *import, const char *json, size_
         wal__json_integer(member.value.span, &ms) != WAL__JSON_OK) {
         return NULL;
     }
-    return ms < 0 || ms > TIME_MAX_MS
+    return ms < 0 || ms > WAL__SESSION_DIR_TIME_MAX_MS
                ? NULL
                : wal__string_copy(&import->arena.arena, wal__model_time_write(ms, text),
                                   sizeof(text));
@@ -520,6 +519,7 @@ static void set_group_info(struct wal__import *import, struct wal__session_dir_g
     group->title = session_dir_member(import, json, size, "title");
     group->project = session_dir_member(import, json, size, "projectID");
     group->parent = session_dir_member(import, json, size, "parentID");
+    group->is_subagent = group->parent != NULL;
     group->created = time_text(import, json, size);
 }
 

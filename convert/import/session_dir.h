@@ -31,7 +31,14 @@
 #include "convert/import/import.h"
 #include "convert/source/session_dir_files.h"
 
-#define WAL__SESSION_DIR_DOC_SIZE ((size_t)16 << 20)
+#define WAL__SESSION_DIR_DOC_SIZE    ((size_t)16 << 20)
+#define WAL__SESSION_DIR_TIME_MAX_MS INT64_C(253402300799999) /* of the year 9999 */
+
+struct wal__session_database;
+
+enum {
+    WAL__SESSION_DIR_SIBLINGS = 4 /* databases next to a storage that are looked at */
+};
 
 struct wal__session_dir_file {
     const char *path; /* relative to the root */
@@ -49,14 +56,20 @@ struct wal__session_dir_group {
     const char *created;
     const char *project;
     const char *parent;
+    bool is_subagent; /* the parent started it, for a part of its work */
     bool has_file;    /* the session's info file exists */
     const char *info; /* OpenCode's: path of that file, below the root */
 };
 
-/* The owner sets the first three fields and zeroes the others. */
+/* The owner sets the first fields and zeroes those from `files` on. */
 struct wal__session_dir {
     struct wal__import *import;
-    const char *root; /* directory on disk */
+    const char *root; /* directory on disk, or the database */
+    /* NULL: the documents are files below the root. Else they are rows, of one group at a time. */
+    struct wal__session_database *database;
+    /* Those next to a storage. */
+    struct wal__session_database *siblings[WAL__SESSION_DIR_SIBLINGS];
+    uint32_t sibling_count;
     /* patterns of the files that belong to it (client.h); NULL: all */
     const char *const *patterns;
     struct wal__session_dir_file *files;
@@ -115,6 +128,11 @@ bool wal__storage_path_is_info(const struct wal__storage_path *path);
 enum wal_status wal__import_dir(struct wal__import *import, const char *name, const char *path,
                                 const struct wal__dialect *dialect, const char *const *patterns,
                                 struct wal_error *error) WAL_MUST_USE;
+
+/* Imports a database of sessions, as a directory `storage` next to it. *is_database is false if the
+ * file is none. */
+enum wal_status wal__import_database(struct wal__import *import, const char *name, const char *path,
+                                     bool *is_database, struct wal_error *error) WAL_MUST_USE;
 
 /* Imports a file that contains a complete session of OpenCode, in the format that its client
  * exports, as a document of that session. *is_exported is false if it is not such a file. */

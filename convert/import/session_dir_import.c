@@ -10,6 +10,7 @@
  */
 #include "convert/import/session_dir.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -25,12 +26,14 @@
 #include "convert/import/checkpoint_import.h"
 #include "convert/import/file_import.h"
 #include "convert/import/import.h"
+#include "convert/import/session_database.h"
 #include "convert/source/checkpoint_manifest.h"
 #include "convert/source/source_lines.h"
 #include "convert/source/source_name.h"
 #include "engine/base/error.h"
 #include "engine/base/map.h"
 #include "format/bytes/assert.h"
+#include "format/json/json_out.h"
 #include "format/json/json_scan.h"
 
 /* --- ids against paths --------------------------------------------------- */
@@ -414,7 +417,7 @@ static enum wal_status create_session(struct session_dir_target *target, struct 
     char hashed[HASHED_SIZE];
 
     options.created_ms = group->created == NULL ? modified_ms(target->dir, group) : 0;
-    wal__import_describe(target->dir->import, group->created, false, NULL, &options);
+    wal__import_describe(target->dir->import, group->created, group->is_subagent, NULL, &options);
     status = wal__import_check_memory(target->dir->import, error);
     if (status != WAL_OK) {
         return status;
@@ -464,6 +467,7 @@ struct dir_import {
     uint64_t changed;
     uint64_t checkpoints; /* new ones, and ones that gained files */
     bool has_failed;      /* a failure was reported */
+    bool has_title;       /* the client gave the session another title */
     struct import_issues issues;
 };
 
@@ -482,10 +486,16 @@ static enum wal_status commit_docs(struct dir_import *dir_import, struct wal_err
     const struct wal_append_options options = {.struct_size = sizeof(options),
                                                .durability = WAL_WRITTEN};
     struct wal_append_result result = {.struct_size = sizeof(result)};
+    const struct wal_session_change change = {
+        .struct_size = sizeof(change),
+        .fields = WAL_CHANGE_TITLE,
+        .title = wal__slice_from_text(dir_import->group->title),
+    };
     const struct wal_batch batch = {
         .struct_size = sizeof(batch),
         .document_count = (uint32_t)dir_import->doc_count,
         .documents = dir_import->docs,
+        .change = dir_import->has_title ? &change : NULL,
     };
     enum wal_status status = WAL_OK;
 
@@ -497,6 +507,7 @@ static enum wal_status commit_docs(struct dir_import *dir_import, struct wal_err
     }
     dir_import->doc_count = 0;
     dir_import->doc_bytes = 0;
+    dir_import->has_title = false;
     return status;
 }
 
@@ -505,8 +516,18 @@ static enum wal_status put_doc(struct dir_import *dir_import, const char *key,
                                struct wal_slice bytes, struct wal_error *error)
 {
     size_t size = (size_t)bytes.size;
-    char *value = wal__heap_copy_text(dir_import->import->heap, bytes.data, size);
+    enum wal_status status = WAL_OK;
+    char *value;
 
+    for (size_t i = 0; status == WAL_OK && i < dir_import->doc_count; i++) {
+        if (wal__slice_equal(dir_import->docs[i].key, wal__slice_from_text(key))) {
+            status = commit_docs(dir_import, error); /* two rows with one id */
+        }
+    }
+    if (status != WAL_OK) {
+        return status;
+    }
+    value = wal__heap_copy_text(dir_import->import->heap, bytes.data, size);
     if (value == NULL) {
         return wal__no_memory(error);
     }
@@ -602,6 +623,12 @@ static enum wal_status put_version(struct dir_import *dir_import, const char *ke
     return status == WAL_OK ? wal_append(session, &entry, 1, &options, &result, error) : status;
 }
 
+/* Whether valid JSON is an object. */
+static bool is_object(struct wal_slice json)
+{
+    return ((const char *)json.data)[strspn(json.data, " \t\r\n")] == '{';
+}
+
 /* Returns true if the file can be a document. Reports its issues. */
 static bool check_document(struct dir_import *dir_import, const struct wal__session_dir_file *file,
                            struct wal_slice bytes, const char *key)
@@ -619,6 +646,8 @@ static bool check_document(struct dir_import *dir_import, const struct wal__sess
         reason = "the path is too long for a document; stored unchanged";
     } else if (wal__json_validate(bytes.data, (size_t)bytes.size, &offset) != WAL__JSON_OK) {
         reason = "not JSON; stored unchanged";
+    } else if (dir->database != NULL && !is_object(bytes) && strncmp(key, "todo/", 5) != 0) {
+        reason = "not a JSON object; stored unchanged";
     }
     if (reason == NULL) {
         check_file(dir, dir_import->dialect, file, bytes, &dir_import->issues);
@@ -627,6 +656,91 @@ static bool check_document(struct dir_import *dir_import, const struct wal__sess
                   offset > 0 || bytes.size == 0 ? offset : WAL_IMPORT_NO_OFFSET, reason);
     }
     return reason == NULL;
+}
+
+/* Whether two objects differ only in white space, and in ids that the paths of both state: a row
+ * and the file from which the client made it. */
+static bool is_same_object(struct dir_import *dir_import, struct wal_slice a, struct wal_slice b)
+{
+    static const struct wal__json_override ids[] = {
+        {.key = "id"}, {.key = "sessionID"}, {.key = "messageID"}};
+    const struct wal__heap *heap = dir_import->import->heap;
+    const struct wal__json_span objects[] = {{a.data, (size_t)a.size}, {b.data, (size_t)b.size}};
+    struct wal__json_memory texts[2] = {{.size = 0}};
+    bool is_same = is_object(a) && is_object(b);
+
+    for (size_t i = 0; is_same && i < 2; i++) {
+        struct wal__json_out out = {.put = wal__json_memory_put, .ctx = &texts[i]};
+        texts[i].capacity = objects[i].size + 2;
+        texts[i].data = wal__heap_zalloc(heap, texts[i].capacity);
+        dir_import->import->arena.has_failed |= texts[i].data == NULL;
+        is_same = texts[i].data != NULL;
+        if (is_same) {
+            wal__json_out_overridden(&out, objects[i], ids, 3);
+            is_same = !out.has_failed;
+        }
+    }
+    is_same = is_same && texts[0].size == texts[1].size &&
+              memcmp(texts[0].data, texts[1].data, texts[0].size) == 0;
+    wal__heap_free(heap, texts[0].data);
+    wal__heap_free(heap, texts[1].data);
+    return is_same;
+}
+
+static bool is_info(const struct dir_import *dir_import, const char *file)
+{
+    struct wal__storage_path path;
+
+    wal__storage_path_split(file, &path);
+    return dir_import->dialect->read_ops->stream == NULL && wal__storage_path_is_info(&path);
+}
+
+/* Whether the stored document of the session itself has another title. */
+static bool changes_title(const struct dir_import *dir_import, const struct wal_doc *existing)
+{
+    char title[WAL__STRING_MAX + 1];
+
+    return dir_import->group->title != NULL &&
+           !(wal__string_member(existing->value.data, (size_t)existing->value.size, NULL, "title",
+                                title) &&
+             strcmp(title, dir_import->group->title) == 0);
+}
+
+/* Deletes the documents of the session itself whose keys are not `key`: of the project to which it
+ * belonged. */
+static enum wal_status delete_other_info(struct dir_import *dir_import, const char *key,
+                                         struct wal_error *error)
+{
+    const struct wal_doc_cursor_options options = {.struct_size = sizeof(options),
+                                                   .prefix = wal__slice_from_text("session/")};
+    struct wal__import *import = dir_import->import;
+    struct wal_session *session = dir_import->target.session;
+    struct wal_doc_cursor *cursor = NULL;
+    struct wal_doc doc;
+    char *other = NULL;
+    enum wal_status status = wal_doc_cursor_open(import->store, session, &options, &cursor, error);
+
+    while (status == WAL_OK && other == NULL) {
+        doc = (struct wal_doc){.struct_size = sizeof(doc)};
+        status = wal_doc_cursor_next(cursor, &doc, error);
+        if (status == WAL_OK && !wal__slice_equal(doc.key, wal__slice_from_text(key))) {
+            other = wal__arena_alloc(&import->arena.arena, (size_t)doc.key.size + 1);
+            status = other != NULL ? WAL_OK : wal__no_memory(error);
+        }
+        if (status == WAL_OK && other != NULL) {
+            memcpy(other, doc.key.data, (size_t)doc.key.size);
+            other[doc.key.size] = '\0';
+        }
+        if (status == WAL_OK && other != NULL && is_info(dir_import, other)) {
+            dir_import->has_title |= changes_title(dir_import, &doc);
+            doc = (struct wal_doc){.struct_size = sizeof(doc), .key = wal__slice_from_text(other)};
+            status = wal_doc_delete(import->store, session, &doc, NULL, error);
+        } else {
+            other = NULL;
+        }
+    }
+    wal_doc_cursor_close(cursor);
+    return status == WAL_END ? WAL_OK : status;
 }
 
 static enum wal_status import_bytes(struct dir_import *dir_import,
@@ -645,13 +759,26 @@ static enum wal_status import_bytes(struct dir_import *dir_import,
     is_json = check_document(dir_import, file, bytes, key);
     dir_import->files_read++;
     is_known = has_doc(dir_import, key, &existing);
-    is_known = is_known ? is_json && wal__slice_equal(existing.value, bytes)
-                        : !is_json && has_version(dir_import, key, bytes);
+    if (is_known) {
+        is_known = is_json && (wal__slice_equal(existing.value, bytes) ||
+                               (dir_import->dir->database != NULL &&
+                                is_same_object(dir_import, existing.value, bytes)));
+        dir_import->has_title |= is_json && !is_known && is_info(dir_import, file->path) &&
+                                 changes_title(dir_import, &existing);
+    } else {
+        is_known = !is_json && has_version(dir_import, key, bytes);
+    }
     status = wal__import_check_memory(dir_import->import, error);
     if (status != WAL_OK || is_known) {
         return status;
     }
     dir_import->changed++;
+    if (dir_import->dir->database != NULL && is_json && is_info(dir_import, file->path)) {
+        status = delete_other_info(dir_import, key, error);
+    }
+    if (status != WAL_OK) {
+        return status;
+    }
     return is_json ? put_doc(dir_import, key, bytes, error)
                    : put_version(dir_import, key, bytes, error);
 }
@@ -713,6 +840,17 @@ static enum wal_status import_file(struct dir_import *dir_import,
         close(fd);
     }
     return status == WAL_OK ? WAL_OK : fail(dir_import, name, status, error);
+}
+
+/* A wal__session_row_fn. */
+static enum wal_status import_row(void *ctx, const struct wal__session_dir_file *file,
+                                  struct wal_slice json, struct wal_error *error)
+{
+    struct dir_import *dir_import = ctx;
+    struct wal__session_dir_file copy = *file;
+
+    copy.path = wal__arena_copy_text(&dir_import->import->arena.arena, file->path);
+    return copy.path != NULL ? import_bytes(dir_import, &copy, json, error) : wal__no_memory(error);
 }
 
 /* --- checkpoints --------------------------------------------------------- */
@@ -800,6 +938,9 @@ static enum wal_status import_files(struct dir_import *dir_import, struct wal_er
     enum wal_status status = WAL_OK;
 
     check_files(dir, dir_import->dialect, &dir_import->issues);
+    if (dir->database != NULL) {
+        status = wal__session_database_scan(dir->database, import_row, dir_import, error);
+    }
     for (uint32_t i = 0; status == WAL_OK && i < dir->file_count; i++) {
         if (dir->files[i].group == group) {
             status = import_file(dir_import, &dir->files[i], error);
@@ -883,6 +1024,46 @@ static void destroy(struct dir_import *dir_import)
     wal__heap_free(heap, dir_import);
 }
 
+/* Opens the databases next to a storage, for is_in_database. One that cannot be read is reported
+ * where it is imported. */
+static void open_siblings(struct wal__session_dir *dir)
+{
+    struct wal__import *import = dir->import;
+    char *above = wal__import_path(&import->arena.arena, dir->root, "..");
+    DIR *folder = above != NULL ? opendir(above) : NULL;
+    struct dirent *entry;
+
+    while (folder != NULL && dir->sibling_count < WAL__SESSION_DIR_SIBLINGS &&
+           (entry = readdir(folder)) != NULL) {
+        size_t size = strlen(entry->d_name);
+        const char *name = size > 3 && strcmp(entry->d_name + size - 3, ".db") == 0
+                               ? wal__import_path(&import->arena.arena, above, entry->d_name)
+                               : NULL;
+        if (name != NULL &&
+            wal__session_database_open(import, name, 0, &dir->siblings[dir->sibling_count], NULL) ==
+                WAL_OK &&
+            dir->siblings[dir->sibling_count] != NULL) {
+            dir->sibling_count++;
+        }
+    }
+    if (folder != NULL) {
+        closedir(folder);
+    }
+}
+
+/* Whether the session of a storage is in a database next to it, to which the client moved it: its
+ * files are an older copy. */
+static bool is_in_database(const struct wal__session_dir *dir,
+                           const struct wal__session_dir_group *group)
+{
+    for (uint32_t i = 0; group->id != NULL && i < dir->sibling_count; i++) {
+        if (wal__session_database_has(dir->siblings[i], group->id)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static enum wal_status import_groups(struct wal__session_dir *dir, const char *name,
                                      const char *path, const struct wal__dialect *dialect,
                                      struct wal_error *error)
@@ -891,8 +1072,12 @@ static enum wal_status import_groups(struct wal__session_dir *dir, const char *n
     enum wal_status status = wal__import_check_memory(import, error);
 
     for (uint32_t i = 0; status == WAL_OK && i < dir->group_count; i++) {
-        struct dir_import *dir_import = wal__heap_zalloc(import->heap, sizeof(*dir_import));
+        struct dir_import *dir_import;
 
+        if (is_in_database(dir, &dir->groups[i])) {
+            continue;
+        }
+        dir_import = wal__heap_zalloc(import->heap, sizeof(*dir_import));
         if (dir_import == NULL) {
             return wal__no_memory(error);
         }
@@ -926,8 +1111,12 @@ enum wal_status wal__import_dir(struct wal__import *import, const char *name, co
             wal__session_dir_group_single(&dir);
         } else {
             wal__session_dir_group_storage(&dir);
+            open_siblings(&dir);
         }
         status = import_groups(&dir, name, path, dialect, error);
+    }
+    for (uint32_t i = 0; i < dir.sibling_count; i++) {
+        wal__session_database_close(dir.siblings[i]);
     }
     wal__session_dir_deinit(&dir);
     return status;
@@ -945,6 +1134,60 @@ static char *directory_of(struct wal__import *import, const char *path)
         text[size] = '\0';
     }
     return text;
+}
+
+/* Imports the sessions of an open database. A session that cannot be read affects no other. */
+static enum wal_status import_sessions(struct wal__session_dir *dir, const char *path,
+                                       struct wal_error *error)
+{
+    struct wal__import *import = dir->import;
+    struct wal__session_dir_group group;
+    const char *lack = wal__session_database_lack(dir->database);
+    enum wal_status status = WAL_OK;
+
+    dir->groups = &group;
+    dir->group_count = 1;
+    while (status == WAL_OK) {
+        wal__heap_arena_reset(&import->arena);
+        status = wal__session_database_next(dir->database, &group, error);
+        if (status == WAL_OK) {
+            status = import_groups(dir, dir->root, path, &wal__dialect_opencode, error);
+        }
+    }
+    dir->groups = NULL;
+    dir->group_count = 0;
+    status = status == WAL_END ? WAL_OK : status;
+    if (status == WAL_OK && lack != NULL) {
+        status = wal__fail(error, WAL_ESCHEMA, "%s", lack);
+    }
+    return status == WAL_OK ? WAL_OK : wal__import_fail(import, dir->root, status, error);
+}
+
+enum wal_status wal__import_database(struct wal__import *import, const char *name, const char *path,
+                                     bool *is_database, struct wal_error *error)
+{
+    struct wal__session_dir dir = {.import = import, .root = name};
+    const char *slash = strrchr(path, '/');
+    char storage[WAL__SOURCE_SIZE_MAX + 1];
+    enum wal_status status;
+
+    *is_database = false;
+    if (import->forced != NULL && import->forced != &wal__dialect_opencode) {
+        return WAL_OK;
+    }
+    status = wal__session_database_open(import, name, import->since_ms, &dir.database, error);
+    *is_database = status != WAL_OK || dir.database != NULL;
+    if (status != WAL_OK) {
+        return wal__import_fail(import, name, status, error);
+    }
+    if (dir.database != NULL) {
+        snprintf(storage, sizeof(storage), "%.*sstorage",
+                 slash != NULL ? (int)(slash - path) + 1 : 0, path);
+        status = import_sessions(&dir, storage, error);
+        import->updated_ms = wal__session_database_updated(dir.database);
+        wal__session_database_close(dir.database);
+    }
+    return status;
 }
 
 enum wal_status wal__import_exported(struct wal__import *import, const char *name, const char *path,

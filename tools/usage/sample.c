@@ -190,13 +190,15 @@ static bool read_usage(struct wal__json_span usage, struct usage_sample *sample)
 }
 
 /* Reads the counts of a message of OpenCode, whose output does not include the reasoning. Returns
- * whether it is an answer. */
+ * whether it is an answer. In version 2 it has a type instead of a role. */
 static bool read_opencode(struct wal__json_span info, struct usage_sample *sample)
 {
     enum {
         ROLE,
+        TYPE,
         ID,
         MODEL,
+        MODEL_ID,
         COST,
         TIME,
         INPUT,
@@ -207,8 +209,10 @@ static bool read_opencode(struct wal__json_span info, struct usage_sample *sampl
         COUNT
     };
     struct wal__json_member m[COUNT] = {[ROLE] = {.key = "role"},
+                                        [TYPE] = {.key = "type"},
                                         [ID] = {.key = "id"},
                                         [MODEL] = {.key = "modelID"},
+                                        [MODEL_ID] = {.parent = "model", .key = "id"},
                                         [COST] = {.key = "cost"},
                                         [TIME] = {.parent = "time", .key = "created"},
                                         [INPUT] = {.parent = "tokens", .key = "input"},
@@ -219,7 +223,9 @@ static bool read_opencode(struct wal__json_span info, struct usage_sample *sampl
     struct wal__json_member cache[] = {{.key = "read"}, {.key = "write"}};
     struct usage_tokens *tokens = &sample->tokens;
 
-    if (info.size == 0 || !members_of(info, m, COUNT) || !is_string(&m[ROLE], "assistant") ||
+    if (info.size == 0 || !members_of(info, m, COUNT) ||
+        !(is_string(&m[ROLE], "assistant") || is_string(&m[TYPE], "assistant") ||
+          is_string(&m[TYPE], "compaction")) ||
         m[TOKENS].value.kind != WAL__JSON_OBJECT ||
         !members_of(wal__member_container(&m[CACHE]), cache, 2)) {
         return false;
@@ -235,7 +241,7 @@ static bool read_opencode(struct wal__json_span info, struct usage_sample *sampl
         sample->key = wal__model_string_hash(0, m[ID].value.span);
     }
     read_cost(&m[COST], sample);
-    read_model(&m[MODEL], sample->model);
+    read_model(&m[m[MODEL].value.kind == WAL__JSON_STRING ? MODEL : MODEL_ID], sample->model);
     read_time(&m[TIME], &sample->time_ms);
     sample->is_request = true;
     return tokens->total > 0 || sample->cost > 0;

@@ -56,6 +56,7 @@ enum {
     ROW_CUSTOM_TITLE,
     ROW_AI_TITLE,
     ROW_FORKED,
+    ROW_AGENT,
     ROW_SUBTYPE,
     ROW_LOGICAL_PARENT,
     ROW_META,
@@ -79,6 +80,7 @@ static const struct wal__json_member row_wanted[ROW_COUNT] = {
     [ROW_CUSTOM_TITLE] = {.key = "customTitle"},
     [ROW_AI_TITLE] = {.key = "aiTitle"},
     [ROW_FORKED] = {.parent = "forkedFrom", .key = "sessionId"},
+    [ROW_AGENT] = {.key = "agentId"},
     [ROW_SUBTYPE] = {.key = "subtype"},
     [ROW_LOGICAL_PARENT] = {.key = "logicalParentUuid"},
     [ROW_META] = {.key = "isMeta"},
@@ -186,6 +188,7 @@ static enum wal__json_status claude_read(const void *data, size_t size, struct w
     line->step = row_step(members);
     line->answer = wal__member_string(&members[ROW_ANSWER]);
     line->is_sidechain = has(members, ROW_SIDECHAIN, WAL__JSON_TRUE);
+    line->is_subagent = line->is_sidechain && has(members, ROW_AGENT, WAL__JSON_STRING);
     line->head = line->is_sidechain ? WAL__HEAD_KEEP : WAL__HEAD_MOVE;
     line->parent = wal__member_string(&members[ROW_PARENT]);
     if (has(members, ROW_PARENT, WAL__JSON_STRING)) {

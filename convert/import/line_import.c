@@ -18,6 +18,7 @@
 #include "format/bytes/crc32.h"
 #include "format/json/json_scan.h"
 #include "format/json/json_text.h"
+#include "format/payload/first_text.h"
 
 /* --- JSON errors --------------------------------------------------------- */
 
@@ -841,6 +842,21 @@ static void update_title(struct wal__import_lines *lines, struct wal__json_span 
     }
 }
 
+/* The first prompt of a subagent on a side chain names its session. */
+static void update_title_of_subagent(struct wal__import_lines *lines, struct wal__json_span text)
+{
+    uint8_t title[WAL__FIRST_TEXT_MAX];
+    size_t size;
+
+    if (lines->sets_title && lines->probe->is_subagent && !lines->probe->has_mainline &&
+        lines->match.entries == 0 && lines->batch.title[0] == '\0' &&
+        wal__first_text_of_subagent((struct wal__span){text.data, text.size}, title, &size)) {
+        snprintf(lines->batch.title, sizeof(lines->batch.title), "%.*s", (int)size,
+                 (const char *)title);
+        lines->batch.has_title = true;
+    }
+}
+
 /* Reports what the client of the dialect does not write. */
 static void report_anomalies(struct wal__import_lines *lines, const struct wal__piece *piece,
                              const struct wal__line_info *line)
@@ -928,6 +944,7 @@ static void parse_object(struct wal__import_lines *lines, const struct wal__piec
     }
     if (lines->sequence == 0 && !lines->keeps_head) {
         update_title(lines, line->title);
+        update_title_of_subagent(lines, text);
     }
 }
 

@@ -363,7 +363,8 @@ static const uint8_t *find_text(const struct reader *reader, const struct messag
                                                : messages[LOCATION_TOP].part;
 }
 
-bool wal__first_text(struct wal__span payload, uint8_t out[WAL__FIRST_TEXT_MAX], size_t *size)
+static bool first_text(struct wal__span payload, bool of_subagent, uint8_t out[WAL__FIRST_TEXT_MAX],
+                       size_t *size)
 {
     struct message messages[LOCATION_COUNT] = {0};
     struct reader reader = {.is_truncated = payload.size > WAL__FIRST_TEXT_SCAN_MAX};
@@ -376,7 +377,7 @@ bool wal__first_text(struct wal__span payload, uint8_t out[WAL__FIRST_TEXT_MAX],
     if (status == WAL__JSON_TRUNCATED && reader.is_truncated) {
         status = WAL__JSON_OK;
     }
-    if (status != WAL__JSON_OK || reader.is_meta || reader.is_sidechain) {
+    if (status != WAL__JSON_OK || reader.is_meta || (reader.is_sidechain && !of_subagent)) {
         return false;
     }
     if (messages[LOCATION_TOP].text == NULL &&
@@ -393,4 +394,15 @@ bool wal__first_text(struct wal__span payload, uint8_t out[WAL__FIRST_TEXT_MAX],
     }
     *size = copied;
     return true;
+}
+
+bool wal__first_text(struct wal__span payload, uint8_t out[WAL__FIRST_TEXT_MAX], size_t *size)
+{
+    return first_text(payload, false, out, size);
+}
+
+bool wal__first_text_of_subagent(struct wal__span payload, uint8_t out[WAL__FIRST_TEXT_MAX],
+                                 size_t *size)
+{
+    return first_text(payload, true, out, size);
 }

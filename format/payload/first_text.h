@@ -36,6 +36,10 @@ enum {
  */
 bool wal__first_text(struct wal__span payload, uint8_t out[WAL__FIRST_TEXT_MAX], size_t *size);
 
+/* The same of a message with isSidechain, of a subagent's session. */
+bool wal__first_text_of_subagent(struct wal__span payload, uint8_t out[WAL__FIRST_TEXT_MAX],
+                                 size_t *size);
+
 /* Whether a JSON string begins with a context that clients inject. */
 bool wal__first_text_is_injected(struct wal__json_span string);
 

@@ -128,14 +128,16 @@ static const struct verb_help help_dialects = {
 };
 
 static const struct verb_help help_list = {
-    .usage = "[--cwd DIR] [--project ID] [--trash] [--limit N] [--cursor] "
-             "[--after CURSOR]",
+    .usage = "[--cwd DIR] [--project ID] [--trash] [--subagents] [--limit N] "
+             "[--cursor] [--after CURSOR]",
     .summary = "List the sessions, newest first",
+    .text = "Sessions of subagents are below those that started them: see children.",
     .options =
         {
             {"--cwd DIR", "only sessions of this directory"},
             {"--project ID", "only sessions of this project"},
             {"--trash", "the sessions in the trash, instead of all others"},
+            {"--subagents", "with those that do a part of another one's work"},
             {"--limit N", "at most N sessions; 0: all"},
             {"--cursor", "print the cursor of the next page on standard error"},
             {"--after CURSOR", "continue after a page"},

@@ -548,7 +548,7 @@ enum wal_status cli_open_latest(struct wal_store *store,
     all.cwd.size = 0;
     status = wal_session_cursor_open(store, &all, list, error);
     while (status == WAL_OK) {
-        status = wal_session_cursor_next(*list, info, error);
+        status = cli_session_next(store, *list, info, error);
         if (options->cwd.size == 0 || wal__directory_is(&directory, info->cwd)) {
             break;
         }
@@ -720,6 +720,36 @@ void cli_session_json(struct wal__json_out *json, const struct wal_session_info 
     }
 }
 
+bool cli_session_is_subagent(struct wal_store *store, const struct wal_session_info *info)
+{
+    struct wal_session_info own = WAL_INIT(wal_session_info);
+    struct wal_session *session = NULL;
+    struct wal_session *parent = NULL;
+    struct wal__json_token mark;
+    bool is_subagent =
+        info->parent_id.size > 0 && wal_session_open(store, info->id, &session, NULL) == WAL_OK &&
+        wal_session_get_info(session, &own, NULL) == WAL_OK && own.metadata.size > 0 &&
+        wal__json_find(own.metadata.data, (size_t)own.metadata.size, "subagent", &mark) ==
+            WAL__JSON_OK &&
+        mark.kind == WAL__JSON_TRUE &&
+        wal_session_open(store, own.parent_id, &parent, NULL) == WAL_OK;
+
+    wal_session_close(parent);
+    wal_session_close(session);
+    return is_subagent;
+}
+
+enum wal_status cli_session_next(struct wal_store *store, struct wal_session_cursor *list,
+                                 struct wal_session_info *info, struct wal_error *error)
+{
+    enum wal_status status;
+
+    do {
+        status = wal_session_cursor_next(list, info, error);
+    } while (status == WAL_OK && cli_session_is_subagent(store, info));
+    return status;
+}
+
 static void write_row(struct wal__json_out *json, struct wal_store *store,
                       const struct wal_session_info *info)
 {
@@ -727,6 +757,9 @@ static void write_row(struct wal__json_out *json, struct wal_store *store,
 
     wal__json_out_open(json, '{');
     cli_session_json(json, info, cli_session_move(store, info, &move) ? &move : NULL);
+    if (cli_session_is_subagent(store, info)) {
+        wal__json_out_member_bool(json, "subagent", true);
+    }
     wal__json_out_close_line(json);
 }
 
@@ -906,7 +939,7 @@ static enum wal_status print_cursor(struct wal_session_cursor *list, struct wal_
 
 int cli_print_sessions(const struct cli *cli, struct wal_store *store, const char *path,
                        const struct wal_session_cursor_options *options, uint64_t limit,
-                       bool cursor)
+                       bool cursor, bool subagents)
 {
     struct wal_session_cursor_options all = *options;
     struct wal_session_info info = WAL_INIT(wal_session_info);
@@ -929,7 +962,8 @@ int cli_print_sessions(const struct cli *cli, struct wal_store *store, const cha
     }
     cli_json_init(&json, stdout);
     while (status == WAL_OK && (limit == 0 || count < limit) && !cli_output_failed() &&
-           (status = wal_session_cursor_next(list, &info, &error)) == WAL_OK) {
+           (status = subagents ? wal_session_cursor_next(list, &info, &error)
+                               : cli_session_next(store, list, &info, &error)) == WAL_OK) {
         if (options->cwd.size > 0 && !wal__directory_is(&directory, info.cwd)) {
             continue;
         }

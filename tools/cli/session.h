@@ -118,12 +118,20 @@ enum wal_status cli_open_latest(struct wal_store *store,
 
 /*
  * Prints the sessions of the store at `path`, newest first, at most `limit` (0: all): a table, or
- * one object a line with --json. With `cursor`, and when there are more sessions, prints the cursor
- * of the next page to standard error as its only line. Paths of the directory options->cwd count
- * however they are written. Returns an exit code.
+ * one object a line with --json. Without `subagents`, those are left out. With `cursor`, and when
+ * there are more sessions, prints the cursor of the next page to standard error as its only line.
+ * Paths of the directory options->cwd count however they are written. Returns an exit code.
  */
 int cli_print_sessions(const struct cli *cli, struct wal_store *store, const char *path,
                        const struct wal_session_cursor_options *options, uint64_t limit,
-                       bool cursor);
+                       bool cursor, bool subagents);
+
+/* Whether the session does a part of the work of its parent, which the store has: lists have it
+ * below that. The slices of *info hold. */
+bool cli_session_is_subagent(struct wal_store *store, const struct wal_session_info *info);
+
+/* Fills *info with the next session of a list that is no such subagent, or returns WAL_END. */
+enum wal_status cli_session_next(struct wal_store *store, struct wal_session_cursor *list,
+                                 struct wal_session_info *info, struct wal_error *error);
 
 #endif

@@ -49,6 +49,7 @@ struct resume_list {
     bool is_complete; /* all rows were loaded */
     /* private */
     size_t match_capacity;
+    struct wal_store *store;
     struct wal_session_cursor *cursor;
     struct wal__directory *directory; /* of all rows; NULL: any */
     char query[RESUME_QUERY_SIZE];    /* folded */
@@ -187,7 +188,7 @@ static enum wal_status resume_list_load(struct resume_list *list, size_t count,
     enum wal_status status = WAL_OK;
 
     while (status == WAL_OK && count-- > 0 && !list->is_complete) {
-        status = wal_session_cursor_next(list->cursor, &info, error);
+        status = cli_session_next(list->store, list->cursor, &info, error);
         if (status == WAL_OK &&
             (list->directory == NULL || wal__directory_is(list->directory, info.cwd))) {
             add_row(list, &info);
@@ -718,7 +719,7 @@ static int resume(const struct cli *cli, const struct arguments *arguments, stru
     struct wal_session_cursor_options options = WAL_INIT(wal_session_cursor_options);
     char *cwd = arguments->cwd != NULL ? cli_absolute_path(arguments->cwd) : NULL;
     struct wal__directory directory;
-    struct resume_list list = {.directory = cwd != NULL ? &directory : NULL};
+    struct resume_list list = {.store = store, .directory = cwd != NULL ? &directory : NULL};
     struct wal_error error = CLI_ERROR_INIT;
     struct screen screen = {.file = NULL};
     char query[RESUME_QUERY_SIZE];

@@ -20,6 +20,7 @@ int verb_list(struct cli *cli, int argc, char **argv)
     const char *project = NULL;
     const char *limit_text = "0";
     const char *after = NULL;
+    bool subagents = false;
     bool cursor = false;
     bool trash = false;
     const struct cli_option options[] = {
@@ -29,6 +30,7 @@ int verb_list(struct cli *cli, int argc, char **argv)
         {.name = "after", .value = &after},
         {.name = "cursor", .flag = &cursor},
         {.name = "trash", .flag = &trash},
+        {.name = "subagents", .flag = &subagents},
         {.name = NULL},
     };
     struct wal_session_cursor_options wanted = {.struct_size = sizeof(wanted)};
@@ -55,7 +57,7 @@ int verb_list(struct cli *cli, int argc, char **argv)
         wanted.project = cli_slice(project);
         wanted.after = cli_slice(after);
         wanted.flags = trash ? (uint32_t)WAL_SESSION_CURSOR_TRASH : 0;
-        code = cli_print_sessions(cli, store, cli->items[1], &wanted, limit, cursor);
+        code = cli_print_sessions(cli, store, cli->items[1], &wanted, limit, cursor, subagents);
         code = cli_close_store(cli, cli->items[1], store, code);
     }
     free(directory);
@@ -134,8 +136,9 @@ int verb_children(struct cli *cli, int argc, char **argv)
     if (code == CLI_CONTINUE) {
         status = wal_session_get_info(session, &info, &error);
         wanted.parent = info.id;
-        code = status == WAL_OK ? cli_print_sessions(cli, store, cli->items[1], &wanted, 0, false)
-                                : cli_report(cli, cli->items[2], status, &error);
+        code = status == WAL_OK
+                   ? cli_print_sessions(cli, store, cli->items[1], &wanted, 0, false, true)
+                   : cli_report(cli, cli->items[2], status, &error);
         wal_session_close(session);
     }
     return cli_close_store(cli, cli->items[1], store, code);

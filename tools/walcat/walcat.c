@@ -1112,13 +1112,14 @@ static int follow_all(const struct cli *cli, const struct arguments *arguments)
 
 static int show_sessions(const struct cli *cli)
 {
+    const struct wal_session_cursor_options all = WAL_INIT(wal_session_cursor_options);
     struct wal_store *store = NULL;
     int code = cli_open_store(cli, cli->items[0], WAL_OPEN_READ_ONLY, &store);
 
     if (code != CLI_CONTINUE) {
         return code;
     }
-    code = cli_print_sessions(cli, store, cli->items[0], NULL, 0, false);
+    code = cli_print_sessions(cli, store, cli->items[0], &all, 0, false, true);
     return cli_close_store(cli, cli->items[0], store, code);
 }
 

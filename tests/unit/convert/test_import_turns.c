@@ -251,6 +251,34 @@ KIT_TEST(import_turns__rows_of_another_session_are_off_the_branch)
     assert_parent(kit_session(kit_store(), "S"), "t4", "t3");
 }
 
+/* The session of a subagent has its first prompt as title, and its starter as parent. */
+KIT_TEST(import_turns__subagent_is_a_child_named_by_its_prompt)
+{
+    static const struct row rows[] = {
+        {"s1", NULL, PROMPT("Find\\n the  bug") ",\"isSidechain\":true,\"agentId\":\"a1\""},
+        {"s2", "s1", ANSWER("m1") ",\"isSidechain\":true,\"agentId\":\"a1\""},
+        {"s3", "s2", PROMPT("more") ",\"isSidechain\":true,\"agentId\":\"a1\""},
+    };
+    char issues[TEXT_SIZE] = "";
+    struct wal_store *store = kit_store();
+    FILE *file = fopen("agent-a1.jsonl", "we");
+    struct wal_session_info info;
+
+    assert_non_null(file);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        write_row(file, &rows[i]);
+        assert_int_equal(fflush(file), 0);
+        import(store, "agent-a1.jsonl", issues);
+    }
+    assert_int_equal(fclose(file), 0);
+    info = kit_info(kit_session(store, "S~agent-a1"));
+    assert_slice(info.parent_id, "S");
+    assert_slice(info.title, "Find the bug");
+    assert_non_null(
+        memmem(info.metadata.data, (size_t)info.metadata.size, "\"subagent\":true", 15));
+    assert_branch(kit_session(store, "S~agent-a1"), "s1 s2 s3");
+}
+
 KIT_TEST(import_turns__rows_that_name_one_parent_do_not_take_long)
 {
     enum {

@@ -327,6 +327,23 @@ static bool has_file_name(const struct wal__import_file *file, struct wal_sessio
            strcmp(base_name(source.path), base_name(file->path)) == 0;
 }
 
+/* Returns true if the session's file is in another folder of the client, too: each is a session
+ * then. It is not after a rename, of a copy of all folders, and behind a link to the other one. */
+static bool is_beside(const struct wal__import_file *file, struct wal_session *session)
+{
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    char other[WAL__SOURCE_SIZE_MAX + 1];
+    struct wal__source source;
+    struct stat here;
+    struct stat there;
+
+    return file->import->placed != NULL && wal_session_get_info(session, &info, NULL) == WAL_OK &&
+           wal__source_parse(info.source, &source) &&
+           wal__source_beside(file->name, file->path, source.path, other) &&
+           lstat(other, &there) == 0 && S_ISREG(there.st_mode) && fstat(file->fd, &here) == 0 &&
+           (here.st_dev != there.st_dev || here.st_ino != there.st_ino);
+}
+
 /* Opens the session of this id if the file continues it, or if it begins with the file's lines:
  * *is_covered. */
 static enum wal_status match_id(struct wal__import_file *file, const char *id, bool *is_covered,
@@ -342,9 +359,15 @@ static enum wal_status match_id(struct wal__import_file *file, const char *id, b
         return status == WAL_ENOTFOUND || status == WAL_EINVAL ? WAL_OK : status;
     }
     if (has_file_name(file, session)) {
+        bool is_copy = is_beside(file, session);
+
         status = match_source(file, session, NULL, &match, error);
-        *is_covered = status == WAL_OK && match.is_covered;
-        if (status == WAL_OK && (match.is_prefix || match.is_covered)) {
+        if (status == WAL_OK && is_copy && file->original == NULL &&
+            (match.entries > 1 || match.is_prefix)) {
+            file->original = wal__arena_copy_text(&file->import->arena.arena, id);
+        }
+        *is_covered = status == WAL_OK && match.is_covered && !is_copy;
+        if (status == WAL_OK && (match.is_prefix || match.is_covered) && !is_copy) {
             file->session = session;
             file->lines.match = match;
             return WAL_OK;
@@ -530,6 +553,9 @@ static enum wal_status create_session(struct wal__import_file *file, struct wal_
     options.parent_id = wal__slice_from_text(
         probe->parent != NULL || !probe->is_subagent || id == probe->session ? probe->parent
                                                                              : probe->session);
+    if (options.parent_id.size == 0) {
+        options.parent_id = wal__slice_from_text(file->original);
+    }
     options.title = wal__slice_from_text(file->title);
     options.created_ms = probe->created == NULL ? file->modified_ms : 0;
     wal__import_describe(file->import, probe->created, probe->is_subagent, file->missing, &options);
@@ -866,67 +892,6 @@ static enum wal_status delete_outdated_session(struct wal__import_file *file,
 
 /* --- forms of a file ----------------------------------------------------- */
 
-/* The tokens of a line without those of some members. */
-struct kept_tokens {
-    struct wal__json_scan scan;
-    const struct wal__json_member *left_out;
-    struct wal__json_span outer; /* the last key of the top-level object */
-};
-
-static bool is_left_out(struct kept_tokens *tokens, const struct wal__json_token *key)
-{
-    if (key->kind != WAL__JSON_KEY || key->depth > 2) {
-        return false;
-    }
-    if (key->depth == 1) {
-        tokens->outer = key->span;
-    }
-    for (const struct wal__json_member *member = tokens->left_out; member->key != NULL; member++) {
-        bool is_below = member->parent != NULL;
-
-        if (key->depth == 1 + is_below && wal__json_string_is(key->span, member->key) &&
-            (!is_below || wal__json_string_is(tokens->outer, member->parent))) {
-            return true;
-        }
-    }
-    return false;
-}
-
-/* Returns false if the text is not valid. */
-static bool next_kept(struct kept_tokens *tokens, struct wal__json_token *token)
-{
-    while (wal__json_scan_next(&tokens->scan, token) == WAL__JSON_OK) {
-        if (!is_left_out(tokens, token)) {
-            return true;
-        }
-        if (wal__json_scan_skip(&tokens->scan, token) != WAL__JSON_OK) {
-            return false;
-        }
-    }
-    return false;
-}
-
-/* Returns true if two lines differ in these members only. */
-static bool is_same_line(struct wal_slice a, const struct wal__piece *b,
-                         const struct wal__json_member *left_out)
-{
-    struct kept_tokens one = {.left_out = left_out};
-    struct kept_tokens other = {.left_out = left_out};
-    struct wal__json_token token = {.kind = WAL__JSON_NONE};
-    struct wal__json_token same;
-
-    wal__json_scan_init(&one.scan, a.data, (size_t)a.size);
-    wal__json_scan_init(&other.scan, b->data, b->size);
-    while (token.kind != WAL__JSON_END) {
-        if (!next_kept(&one, &token) || !next_kept(&other, &same) || token.kind != same.kind ||
-            token.span.size != same.span.size ||
-            memcmp(token.span.data, same.span.data, same.span.size) != 0) {
-            return false;
-        }
-    }
-    return true;
-}
-
 /* The number of a line's form; 0: none. */
 static int64_t form_of(struct wal_slice line, const struct wal__json_member *rewritten)
 {
@@ -974,7 +939,12 @@ static enum wal_status compare_forms(struct wal__import_file *file, struct wal_s
         status = got < 0
                      ? wal__import_errno(error)
                      : wal__entry_payload_load(heap, file->import->store, &entry, &memory, error);
-        is_same = status == WAL_OK && (got == 0 || is_same_line(entry.payload, &piece, rewritten));
+        is_same =
+            status == WAL_OK &&
+            (got == 0 ||
+             wal__line_is_same(
+                 (struct wal__json_span){entry.payload.data, (size_t)entry.payload.size},
+                 (struct wal__json_span){(const uint8_t *)piece.data, piece.size}, rewritten));
         if (is_same && piece.line == 1) {
             file_form = form_of((struct wal_slice){piece.data, piece.size}, rewritten);
             session_form = form_of(entry.payload, rewritten);

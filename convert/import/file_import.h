@@ -46,12 +46,13 @@ struct wal__import_file {
     struct wal_session *base;
     /* The session of other files of the same thread, to which this one belongs; or NULL. */
     struct wal_session *thread;
-    const char *missing; /* id of the file that it, or what it goes on from, lacks; or NULL */
-    bool is_deferred;    /* it waits for the file that it goes on from */
-    bool is_other;       /* it is not the source of the session */
-    uint64_t count;      /* lines of the file */
-    bool is_covered;     /* the session has all its lines, and more */
-    bool has_other_id;   /* the new session could not have the file's id */
+    const char *original; /* id of a session with the same id and first lines; or NULL */
+    const char *missing;  /* id of the file that it, or what it goes on from, lacks; or NULL */
+    bool is_deferred;     /* it waits for the file that it goes on from */
+    bool is_other;        /* it is not the source of the session */
+    uint64_t count;       /* lines of the file */
+    bool is_covered;      /* the session has all its lines, and more */
+    bool has_other_id;    /* the new session could not have the file's id */
 };
 
 /* --- what a file goes on from (file_base.c) ------------------------------ */

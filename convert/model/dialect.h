@@ -285,6 +285,10 @@ enum wal__json_status wal__line_read_generic(const void *data, size_t size,
                                              struct wal__line_info *line, size_t *error_offset);
 bool wal__line_recognise_none(const void *data, size_t size, bool is_first);
 
+/* Whether two lines differ in the members of a list only: struct wal__dialect, rewritten. */
+bool wal__line_is_same(struct wal__json_span a, struct wal__json_span b,
+                       const struct wal__json_member *left_out);
+
 /* Whether the line has only white space. */
 bool wal__line_is_blank(const void *data, size_t size);
 

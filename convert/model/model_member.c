@@ -287,6 +287,66 @@ bool wal__line_version_above(const struct wal__json_member *member, int64_t know
            (wal__json_integer(member->value.span, &version) != WAL__JSON_OK || version > known);
 }
 
+/* The tokens of a line without those of some members. */
+struct kept_tokens {
+    struct wal__json_scan scan;
+    const struct wal__json_member *left_out;
+    struct wal__json_span outer; /* the last key of the top-level object */
+};
+
+static bool is_left_out(struct kept_tokens *tokens, const struct wal__json_token *key)
+{
+    if (key->kind != WAL__JSON_KEY || key->depth > 2) {
+        return false;
+    }
+    if (key->depth == 1) {
+        tokens->outer = key->span;
+    }
+    for (const struct wal__json_member *member = tokens->left_out; member->key != NULL; member++) {
+        bool is_below = member->parent != NULL;
+
+        if (key->depth == 1 + is_below && wal__json_string_is(key->span, member->key) &&
+            (!is_below || wal__json_string_is(tokens->outer, member->parent))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Returns false if the text is not valid. */
+static bool next_kept(struct kept_tokens *tokens, struct wal__json_token *token)
+{
+    while (wal__json_scan_next(&tokens->scan, token) == WAL__JSON_OK) {
+        if (!is_left_out(tokens, token)) {
+            return true;
+        }
+        if (wal__json_scan_skip(&tokens->scan, token) != WAL__JSON_OK) {
+            return false;
+        }
+    }
+    return false;
+}
+
+bool wal__line_is_same(struct wal__json_span a, struct wal__json_span b,
+                       const struct wal__json_member *left_out)
+{
+    struct kept_tokens one = {.left_out = left_out};
+    struct kept_tokens other = {.left_out = left_out};
+    struct wal__json_token token = {.kind = WAL__JSON_NONE};
+    struct wal__json_token same;
+
+    wal__json_scan_init(&one.scan, a.data, a.size);
+    wal__json_scan_init(&other.scan, b.data, b.size);
+    while (token.kind != WAL__JSON_END) {
+        if (!next_kept(&one, &token) || !next_kept(&other, &same) || token.kind != same.kind ||
+            token.span.size != same.span.size ||
+            memcmp(token.span.data, same.span.data, same.span.size) != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
 bool wal__dialect_is(const struct wal__dialect *dialect, const char *name)
 {
     return dialect != NULL && strcmp(dialect->name, name) == 0;

@@ -129,6 +129,26 @@ static bool escape(const char *path, char *text, size_t capacity)
     return true;
 }
 
+bool wal__source_beside(const char *name, const char *path, const char *other,
+                        char beside[WAL__SOURCE_SIZE_MAX + 1])
+{
+    size_t common = 0; /* folders of both */
+    size_t size = strlen(name);
+    size_t tail;
+    int used;
+
+    for (size_t i = 0; path[i] != '\0' && path[i] == other[i]; i++) {
+        common = path[i] == '/' ? i + 1 : common;
+    }
+    tail = strlen(path + common);
+    if (strcmp(path, other) == 0 || tail > size || strcmp(name + size - tail, path + common) != 0) {
+        return false;
+    }
+    used = snprintf(beside, WAL__SOURCE_SIZE_MAX + 1, "%.*s%s", (int)(size - tail), name,
+                    other + common);
+    return used > 0 && used <= WAL__SOURCE_SIZE_MAX;
+}
+
 char *wal__source_escape(struct wal__arena *arena, const char *path)
 {
     size_t capacity = 3 * strlen(path);

@@ -776,6 +776,45 @@ KIT_TEST(identity__file_with_other_content_replaces_none)
     }
 }
 
+/* Each file below a client's folder is written back to its path. */
+KIT_TEST(identity__one_id_in_two_folders_is_two_sessions)
+{
+    struct wal_store *store = kit_store();
+    struct wal_session *session;
+
+    add_claude("home", ".claude/projects/-a/" ID_1 ".jsonl", ID_1, "one", 1, 2);
+    add_claude("home", ".claude/projects/-b/" ID_1 ".jsonl", ID_1, "one", 1, 2);
+    assert_int_equal(import(store, "home", 0, NULL).appended, 4);
+    session = kit_session(store, ID_1 "~2");
+    assert_slice(kit_info(session).parent_id, ID_1);
+    assert_slice(kit_info(session).source, "claude 0 projects/-b/" ID_1 ".jsonl");
+    /* Both go on. */
+    add_claude("home", ".claude/projects/-b/" ID_1 ".jsonl", ID_1, "other", 3, 4);
+    assert_int_equal(import(store, "home/.claude/projects", 0, NULL).appended, 2);
+    add_claude("home", ".claude/projects/-a/" ID_1 ".jsonl", ID_1, "one", 3, 3);
+    assert_int_equal(import(store, "home/.claude/projects", 0, NULL).appended, 1);
+    assert_int_equal(kit_info(session).entries, 4);
+    wal_session_close(session);
+    assert_int_equal(import(store, "home", 0, NULL).appended, 0);
+    assert_int_equal(count_sessions(store), 2);
+}
+
+KIT_TEST(identity__folder_that_was_renamed_has_one_session)
+{
+    struct wal_store *store = kit_store();
+
+    add_claude("home", ".claude/projects/-a/" ID_1 ".jsonl", ID_1, "one", 1, 2);
+    (void)import(store, "home", 0, NULL);
+    assert_int_equal(symlink("-a", "home/.claude/projects/-l"), 0);
+    assert_int_equal(import(store, "home", 0, NULL).appended, 0);
+    assert_int_equal(import(store, "home/.claude/projects/-l", 0, NULL).appended, 0);
+    assert_int_equal(count_sessions(store), 1);
+    assert_int_equal(rename("home/.claude/projects/-a", "home/.claude/projects/-b"), 0);
+    add_claude("home", ".claude/projects/-b/" ID_1 ".jsonl", ID_1, "one", 3, 3);
+    assert_int_equal(import(store, "home", 0, NULL).appended, 1);
+    assert_int_equal(count_sessions(store), 1);
+}
+
 /* ------------------------------------------------------------ compressed --- */
 
 /* Expands frames of zeros, which do not state their sizes; at most 5,000 bytes. */

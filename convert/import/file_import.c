@@ -329,7 +329,7 @@ static bool has_file_name(const struct wal__import_file *file, struct wal_sessio
 
 /* Returns true if the session's file is in another folder of the client, too: each is a session
  * then. It is not after a rename, of a copy of all folders, and behind a link to the other one. */
-static bool is_beside(const struct wal__import_file *file, struct wal_session *session)
+static bool has_sibling(const struct wal__import_file *file, struct wal_session *session)
 {
     struct wal_session_info info = {.struct_size = sizeof(info)};
     char other[WAL__SOURCE_SIZE_MAX + 1];
@@ -339,7 +339,7 @@ static bool is_beside(const struct wal__import_file *file, struct wal_session *s
 
     return file->import->placed != NULL && wal_session_get_info(session, &info, NULL) == WAL_OK &&
            wal__source_parse(info.source, &source) &&
-           wal__source_beside(file->name, file->path, source.path, other) &&
+           wal__source_sibling(file->name, file->path, source.path, other) &&
            lstat(other, &there) == 0 && S_ISREG(there.st_mode) && fstat(file->fd, &here) == 0 &&
            (here.st_dev != there.st_dev || here.st_ino != there.st_ino);
 }
@@ -359,7 +359,7 @@ static enum wal_status match_id(struct wal__import_file *file, const char *id, b
         return status == WAL_ENOTFOUND || status == WAL_EINVAL ? WAL_OK : status;
     }
     if (has_file_name(file, session)) {
-        bool is_copy = is_beside(file, session);
+        bool is_copy = has_sibling(file, session);
 
         status = match_source(file, session, NULL, &match, error);
         if (status == WAL_OK && is_copy && file->original == NULL &&

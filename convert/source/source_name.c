@@ -129,8 +129,8 @@ static bool escape(const char *path, char *text, size_t capacity)
     return true;
 }
 
-bool wal__source_beside(const char *name, const char *path, const char *other,
-                        char beside[WAL__SOURCE_SIZE_MAX + 1])
+bool wal__source_sibling(const char *name, const char *path, const char *other,
+                         char sibling[WAL__SOURCE_SIZE_MAX + 1])
 {
     size_t common = 0; /* folders of both */
     size_t size = strlen(name);
@@ -144,7 +144,7 @@ bool wal__source_beside(const char *name, const char *path, const char *other,
     if (strcmp(path, other) == 0 || tail > size || strcmp(name + size - tail, path + common) != 0) {
         return false;
     }
-    used = snprintf(beside, WAL__SOURCE_SIZE_MAX + 1, "%.*s%s", (int)(size - tail), name,
+    used = snprintf(sibling, WAL__SOURCE_SIZE_MAX + 1, "%.*s%s", (int)(size - tail), name,
                     other + common);
     return used > 0 && used <= WAL__SOURCE_SIZE_MAX;
 }

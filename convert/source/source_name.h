@@ -54,8 +54,8 @@ bool wal__source_parse(struct wal_slice text, struct wal__source *source);
 
 /* Writes the name of a file whose session keeps the path `other`, as one is at `name` that keeps
  * `path`. False: the paths are the same, or the name does not end as its path does. */
-bool wal__source_beside(const char *name, const char *path, const char *other,
-                        char beside[WAL__SOURCE_SIZE_MAX + 1]);
+bool wal__source_sibling(const char *name, const char *path, const char *other,
+                         char sibling[WAL__SOURCE_SIZE_MAX + 1]);
 
 /* Escapes '%', control bytes and bytes that are not UTF-8 as %XX. Returns NULL without memory. */
 char *wal__source_escape(struct wal__arena *arena, const char *path);

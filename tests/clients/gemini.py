@@ -21,6 +21,8 @@ def items_of(message):
         for call in message.get("toolCalls") or ():
             yield "call", (call.get("name"), call.get("args")), True
             yield from parts("result", call.get("result"))
+            if not call.get("result") and isinstance(call.get("resultDisplay"), str):
+                yield "result", call["resultDisplay"], True
     else:
         for item in parts("note", message.get("content")):
             yield item[0], item[1], False

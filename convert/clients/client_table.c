@@ -170,7 +170,7 @@ static const struct wal__client clients[] = {
         .reads = "event logs, in the folder of their session or without one",
         .writes = "session-state/ID/events.jsonl",
         .resume = "copilot --resume %s",
-        .tests = {"unit/model/test_dialect", "unit/model/test_model_convert"},
+        .tests = {"unit/model/test_model_linear", "unit/model/test_model_convert"},
     },
     {
         .name = "Gemini CLI",
@@ -196,7 +196,7 @@ static const struct wal__client clients[] = {
         .reads = "sessions, with those of subagents, not the `.json` files of versions before 0.40",
         .writes = "tmp/PROJECT/chats/session-TIME-ID.jsonl",
         .resume = "gemini --resume %s",
-        .tests = {"unit/model/test_dialect", "unit/model/test_model_convert"},
+        .tests = {"unit/model/test_model_linear", "unit/model/test_model_convert"},
     },
     {
         .name = "Tabnine CLI",
@@ -218,7 +218,7 @@ static const struct wal__client clients[] = {
         .compaction = "none",
         .title = "`summary`",
         .reads = "sessions, with those of subagents",
-        .tests = {"unit/model/test_dialect"},
+        .tests = {"unit/model/test_model_linear"},
     },
     {
         .name = "Antigravity CLI",

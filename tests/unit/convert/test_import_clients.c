@@ -895,3 +895,82 @@ KIT_TEST(changing__files_of_a_folder)
     assert_int_equal(import(store, "home", 0, NULL).appended, 1);
     assert_int_equal(count_sessions(store), 2);
 }
+
+/* --- lines that go back ------------------------------------------------------- */
+
+#define COPILOT ".copilot/session-state/" ID_1 "/events.jsonl"
+#define GEMINI  ".gemini/tmp/app/chats/session-2026-02-03T09-00-11111111.jsonl"
+
+static void add_event(const char *root, const char *id, const char *type, const char *more,
+                      const char *data)
+{
+    char row[PATH_SIZE];
+
+    snprintf(row, sizeof(row),
+             "{\"type\":\"%s\",\"id\":\"%s\",\"parentId\":null,%s"
+             "\"timestamp\":\"2026-02-03T09:00:00.000Z\",\"data\":{%s}}\n",
+             type, id, more, data);
+    add_text(root, COPILOT, row);
+}
+
+TEST(import_clients__main_agent_continues_after_its_last_line_in_any_import)
+{
+    struct wal_store *store = kit_store();
+    struct wal_session *session;
+
+    add_event("copilot-home", "e0", "session.start", "",
+              "\"sessionId\":\"" ID_1 "\",\"version\":1");
+    add_event("copilot-home", "e1", "user.message", "", "\"content\":\"go\"");
+    add_event("copilot-home", "e2", "assistant.message", "\"agentId\":\"a\",",
+              "\"content\":\"sub\"");
+    import(store, "copilot-home", 0, NULL);
+    add_event("copilot-home", "e3", "assistant.message", "\"agentId\":\"a\",",
+              "\"content\":\"sub\"");
+    import(store, "copilot-home", 0, NULL);
+    add_event("copilot-home", "e4", "assistant.message", "", "\"content\":\"done\"");
+    import(store, "copilot-home", 0, NULL);
+    session = kit_session(store, ID_1);
+    assert_parent(session, "e3", "e2");
+    assert_branch(session, "e0 e1 e4");
+    wal_session_close(session);
+    kit_close(store);
+}
+
+static void add_message(const char *root, const char *id, const char *text)
+{
+    char row[PATH_SIZE];
+
+    snprintf(row, sizeof(row),
+             "{\"id\":\"%s\",\"timestamp\":\"2026-02-03T09:00:00.000Z\",\"type\":\"user\","
+             "\"content\":\"%s\"}\n",
+             id, text);
+    add_text(root, GEMINI, row);
+}
+
+TEST(import_clients__line_that_replaces_another_is_in_its_place_in_any_import)
+{
+    struct wal_store *store = kit_store();
+    struct seen seen = {.status = WAL_OK};
+    struct wal_session *session;
+
+    add_text("gemini-home", GEMINI,
+             "{\"sessionId\":\"" ID_2 "\",\"projectHash\":\"h\",\"startTime\":"
+             "\"2026-02-03T09:00:00.000Z\",\"kind\":\"main\"}\n");
+    add_message("gemini-home", "m1", "one");
+    add_message("gemini-home", "m2", "two");
+    import(store, "gemini-home", 0, NULL);
+    add_message("gemini-home", "m2", "two, with its result");
+    import(store, "gemini-home", 0, &seen);
+    session = kit_session(store, ID_2);
+    assert_branch(session, "line-1 m1 m2~4");
+    assert_parent(session, "m2~4", "m1");
+    add_text("gemini-home", GEMINI, "{\"$rewindTo\":\"m1\"}\n");
+    add_message("gemini-home", "m3", "again");
+    import(store, "gemini-home", 0, NULL);
+    assert_branch(session, "line-1 line-5 m3");
+    add_text("gemini-home", GEMINI, "{\"$rewindTo\":\"m9\"}\n");
+    import(store, "gemini-home", 0, NULL);
+    assert_branch(session, "line-7");
+    wal_session_close(session);
+    kit_close(store);
+}

@@ -703,7 +703,7 @@ def many_subagents():
                            os.path.join(TOOLS, "agentwal"), "--store", home.store,
                            "import", home.data], capture_output=True, check=True,
                           env=home.environment)
-    assert len(home.sessions()) == count
+    assert len(rows_of(home.imports("--json"))) == count
     if STEP == 1:
         assert int(done.stdout) < 200000, done.stdout
     assert home.changed() == 0

@@ -31,6 +31,11 @@ grep -q '^sound: 1 session, [0-9]* records*, 1 segment$' "$work/stdout" ||
     fail "one of each"
 code 0 walcheck --json "$store"
 json 'rows[0]["sound"] and rows[0]["sessionCount"] == 2 and rows[0]["damage"] == []' "$work/stdout"
+
+# A store of a library that knew fewer forms of messages: its indexes have other
+# first messages, which is no damage.
+python3 -m tarfile -e "$AGENTWAL_SOURCE/tests/golden/first_message.tar.xz" "$work"
+code 0 walcheck "$work/first_message"
 python3 - >"$work/entries" <<'PROGRAM'
 import json
 for i in range(3000):

@@ -1,5 +1,6 @@
 /*
- * pi.c - the session files of pi, versions 1 to 3, and of its forks.
+ * pi.c - the session files of pi, versions 1 to 3, and of its forks. A file of omp has its title in
+ * the line before the header, which the client changes in place.
  *
  * The first line is a `session` header with the session's id. Entries name their parents, null for
  * a root. Entries of version 1 have neither ids nor parents; the parent is the previous line. The
@@ -67,6 +68,7 @@ static const struct wal__word pi_entries[] = {
      WAL__ITEM_LABEL,
      {{"targetId", .at = WAL__ITEM_AT(target)}, {"label", .at = WAL__ITEM_AT(text)}}},
     {"session_info", WAL__ITEM_TITLE, {{"name", .at = WAL__ITEM_AT(text), .missing = "\"\""}}},
+    {"title", WAL__ITEM_TITLE, {{"title", .at = WAL__ITEM_AT(text)}}},
     {"custom",
      WAL__ITEM_CUSTOM,
      {{"customType", .at = WAL__ITEM_AT(name), .missing = "\"custom\""},
@@ -98,6 +100,7 @@ struct pi {
     size_t count;
     size_t capacity;
     int64_t version;
+    bool has_slot; /* the first line is a title */
 };
 
 struct line {
@@ -379,10 +382,15 @@ static enum wal__json_status pi_line(struct wal__model_reader *reader,
     if (!record_id(reader, line.pi, text->id)) {
         return WAL__JSON_NO_SPACE;
     }
-    if (line.pi->count == 1 && type != NULL && type->value == WAL__ITEM_HEADER) {
+    if (line.pi->count == (line.pi->has_slot ? 2U : 1U) && type != NULL &&
+        type->value == WAL__ITEM_HEADER) {
         return emit_header(&line) ? WAL__JSON_OK : WAL__JSON_NO_SPACE;
     }
-    if (text->is_exact && line.pi->version == 3 && line.first_kept_index.kind == WAL__JSON_NONE) {
+    if (line.pi->count == 1 && wal__model_text_is(line.entry.type, "title")) {
+        line.pi->has_slot = true;
+        item->is_off_branch = true; /* pi has the title as an entry */
+    } else if (text->is_exact && line.pi->version == 3 &&
+               line.first_kept_index.kind == WAL__JSON_NONE) {
         item->raw = text->text;
     }
     return read_entry(&line, type) && wal__model_emit(reader, item) ? WAL__JSON_OK
@@ -782,6 +790,7 @@ enum {
     PI_MESSAGE,
     PI_STARTER,
     PI_BRANCHED,
+    PI_TITLE,
     PI_COUNT
 };
 
@@ -796,15 +805,26 @@ static const struct wal__json_member pi_wanted[PI_COUNT] = {
     [PI_MESSAGE] = {.key = "message"},
     [PI_STARTER] = {.key = "parentSession"},
     [PI_BRANCHED] = {.key = "branchedFrom"},
+    [PI_TITLE] = {.key = "title"},
 };
+
+/* Whether the line is the title of a file of omp. */
+static bool is_slot(const struct wal__json_member *members)
+{
+    return wal__line_string_is(&members[PI_TYPE], "title") &&
+           members[PI_TITLE].value.kind == WAL__JSON_STRING &&
+           members[PI_ID].value.kind == WAL__JSON_NONE;
+}
 
 static bool pi_recognise(const void *data, size_t size, bool is_first)
 {
     struct wal__json_member members[PI_COUNT];
 
-    if (wal__line_read(data, size, pi_wanted, members, PI_COUNT, NULL, NULL) != WAL__JSON_OK ||
-        members[PI_ID].value.kind != WAL__JSON_STRING) {
+    if (wal__line_read(data, size, pi_wanted, members, PI_COUNT, NULL, NULL) != WAL__JSON_OK) {
         return false;
+    }
+    if (members[PI_ID].value.kind != WAL__JSON_STRING) {
+        return is_first && is_slot(members);
     }
     /* Versions of pi begin with 1, which its files do not state. */
     if (is_first && wal__line_string_is(&members[PI_TYPE], "session")) {
@@ -849,6 +869,11 @@ static enum wal__json_status pi_read(const void *data, size_t size, struct wal__
     }
     if (wal__line_string_is(&members[PI_TYPE], "session_info")) {
         line->title = wal__member_string(&members[PI_NAME]);
+    } else if (is_slot(members)) {
+        line->title = wal__member_string(&members[PI_TITLE]);
+        line->head = WAL__HEAD_KEEP;
+        line->is_in_conversation = false;
+        line->is_preamble = true;
     }
     return WAL__JSON_OK;
 }

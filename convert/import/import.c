@@ -912,7 +912,8 @@ static void probe_line(struct wal__arena *arena, struct wal__file_probe *probe,
     if (dialect->read(text.data, text.size, &line, NULL) != WAL__JSON_OK) {
         return;
     }
-    probe->first = probe->parsed++ == 0 ? number : probe->first;
+    probe->parsed++;
+    probe->first = probe->first == 0 && !line.is_preamble ? number : probe->first;
     probe->has_mainline |= line.is_in_conversation && !line.is_sidechain;
     probe->has_sidechain |= line.is_sidechain;
     set_once(arena, &probe->session, line.session, ID_MAX);

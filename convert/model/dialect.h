@@ -79,6 +79,7 @@ struct wal__line_info {
     bool is_subagent;        /* the session does a part of the work of its starter */
     bool is_message;         /* has a role, in case it has no type */
     bool is_header;          /* identifies the session of its file */
+    bool is_preamble;        /* may precede the header */
     bool has_newer_version;  /* of an unknown, newer version */
     bool has_duplicate_key;  /* of a key that is read; the last one counts */
 };

@@ -157,8 +157,29 @@ def cursor(work):
                 assert b"a secret" not in file.read(), name
 
 
+def omp(work):
+    path = ".omp/agent/sessions/--srv-app--/2026-02-03T09-00-00-000Z_%s.jsonl" % ID
+    title = json.dumps({"type": "title", "v": 1, "title": "Cents", "pad": ""})
+    title = title[:-2] + " " * (255 - len(title)) + title[-2:] + "\n"
+    rest = line(
+        {"type": "session", "version": 3, "id": ID, "cwd": "/srv/app",
+         "timestamp": "2026-02-03T09:00:00.000Z"},
+        {"type": "message", "id": "a1f03c22", "parentId": None,
+         "timestamp": "2026-02-03T09:00:01.000Z", "message": {
+             "role": "user", "content": "Count in cents.", "timestamp": 1}})
+    home = Home(work, {path: title + rest})
+    row = home.sessions()[ID]
+    assert row["title"] == "Cents" and row["cwd"] == "/srv/app", row
+    done = home.run("import", "--json", os.path.join(work, ".omp/agent"))
+    assert "a second header" not in done and "no header" not in done, done
+    assert "Count in cents." in home.run("cat", "--text", ID)
+    assert "cd /srv/app && omp --resume " + ID in home.run("resume", ID)
+    home.check_source(".")
+    assert '"Cents"' in home.exported(ID, "claude")
+
+
 def main():
-    for check in (qwen, cursor):
+    for check in (qwen, cursor, omp):
         with tempfile.TemporaryDirectory() as work:
             check(work)
 

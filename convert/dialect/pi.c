@@ -886,6 +886,9 @@ static const struct wal__json_member pi_rewritten[] = {
     {.key = "firstKeptEntryIndex"},
     {.key = "firstKeptEntryId"},
     {.parent = "message", .key = "role"},
+    {.key = "title"}, /* of the line before the header */
+    {.key = "updatedAt"},
+    {.key = "pad"},
     {.key = NULL},
 };
 

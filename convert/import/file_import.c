@@ -189,9 +189,7 @@ static void probe_path(struct wal__import_file *file, struct wal__file_probe *pr
         probe_info(file, &client->info, text, size, probe);
         wal__heap_free(file->import->heap, text);
     }
-    if (ids.id.size == 0) {
-        file->title = NULL; /* it is the starter's */
-    }
+    file->title = ids.id.size > 0 ? file->title : NULL; /* it is the starter's */
 }
 
 /* --- the session that a file continues ----------------------------------- */
@@ -904,6 +902,14 @@ static int64_t form_of(struct wal_slice line, const struct wal__json_member *rew
                : 0;
 }
 
+/* Whether the client changes the line in place: of files that differ in it the longer is newer. */
+static bool is_preamble(const struct wal__dialect *dialect, const struct wal__piece *piece)
+{
+    struct wal__line_info line;
+
+    return dialect->read(piece->data, piece->size, &line, NULL) == WAL__JSON_OK && line.is_preamble;
+}
+
 /* Which of two forms the session and the file are. */
 enum form {
     FORM_OTHER,  /* none of each other */
@@ -922,6 +928,7 @@ static enum wal_status compare_forms(struct wal__import_file *file, struct wal_s
     struct wal_entry entry;
     int64_t file_form = 0;
     int64_t session_form = 0;
+    bool begins_with_preamble = false;
     bool is_same = true;
     int got = 1;
     enum wal_status status = wal__source_lines_open(&lines, heap, session, 0, NULL, error);
@@ -948,9 +955,11 @@ static enum wal_status compare_forms(struct wal__import_file *file, struct wal_s
         if (is_same && piece.line == 1) {
             file_form = form_of((struct wal_slice){piece.data, piece.size}, rewritten);
             session_form = form_of(entry.payload, rewritten);
+            begins_with_preamble = is_preamble(file->probe.dialect, &piece);
         }
         wal__heap_free(heap, memory);
     }
+    file_form += !begins_with_preamble || file_form != session_form ? 0 : got > 0 ? 1 : -1;
     if (is_same && got > 0 && file_form > session_form) {
         *form = FORM_OLDER;
     } else if (is_same && file_form < session_form &&

@@ -242,6 +242,46 @@ static bool is_history(struct wal__json_span payload, struct wal__message *messa
     return true;
 }
 
+/* Whether a payload has an event of a step of a model, {event: {type, ...}}, or of what happened in
+ * a turn, {message: {type, payload}}. */
+static bool is_step(struct wal__json_span payload, struct wal__message *message)
+{
+    enum {
+        EVENT,
+        EVENT_TYPE,
+        PART,
+        RECORD_TYPE,
+        RECORD,
+        COUNT
+    };
+    struct wal__json_member m[COUNT] = {
+        [EVENT] = {.key = "event"},
+        [EVENT_TYPE] = {.parent = "event", .key = "type"},
+        [PART] = {.parent = "event", .key = "part"},
+        [RECORD_TYPE] = {.parent = "message", .key = "type"},
+        [RECORD] = {.parent = "message", .key = "payload"},
+    };
+    bool is_result;
+    size_t at = EVENT;
+
+    if (wal__json_members(payload.data, payload.size, m, COUNT, NULL) != WAL__JSON_OK) {
+        return false;
+    }
+    is_result = is_text(&m[EVENT_TYPE], "tool.result") || is_text(&m[RECORD_TYPE], "ToolResult");
+    if (is_text(&m[EVENT_TYPE], "content.part")) {
+        at = PART;
+    } else if (is_text(&m[RECORD_TYPE], "ContentPart") || is_text(&m[RECORD_TYPE], "ToolCall") ||
+               is_text(&m[RECORD_TYPE], "ToolResult")) {
+        at = RECORD;
+    } else if (!is_result && !is_text(&m[EVENT_TYPE], "tool.call")) {
+        return false;
+    }
+    *message = (struct wal__message){.item = m[at].value.span,
+                                     .object = m[at].value.span,
+                                     .role = is_result ? tool_role : assistant_role};
+    return m[at].value.kind == WAL__JSON_OBJECT;
+}
+
 /* Follows a path of at most two keys. */
 static bool follow(const char *const path[2], struct wal__json_span *at)
 {
@@ -343,7 +383,8 @@ bool wal__message_find(struct wal__json_span payload, struct wal__message *messa
         }
     }
     return is_event(payload, message) || is_record(payload, message) ||
-           is_history(payload, message) || is_queued(payload, message);
+           is_history(payload, message) || is_step(payload, message) ||
+           is_queued(payload, message);
 }
 
 bool wal__message_find_note(struct wal__json_span payload, struct wal__json_token *note,
@@ -615,6 +656,12 @@ enum {
     TOOL_OUTPUT,
     TOOL_ERROR,
     THOUGHT,
+    THINK,
+    ARGS,
+    FUNCTION_CALL,
+    FUNCTION_TEXT,
+    EVENT_OUTPUT,
+    RECORD_OUTPUT,
     CALL,
     CALL_NAME,
     CALL_ARGUMENTS,
@@ -627,7 +674,8 @@ enum {
 static void pass_text(const struct visit *visit, const struct wal__json_member *m)
 {
     const struct wal__message_part part = {
-        .kind = is_text(&m[TYPE], "reasoning") || m[THOUGHT].value.kind == WAL__JSON_TRUE
+        .kind = is_text(&m[TYPE], "reasoning") || is_text(&m[TYPE], "think") ||
+                        m[THOUGHT].value.kind == WAL__JSON_TRUE
                     ? WAL__PART_THINKING
                     : WAL__PART_TEXT,
         .is_synthetic = m[SYNTHETIC].value.kind == WAL__JSON_TRUE,
@@ -676,8 +724,18 @@ static void visit_members(const struct visit *visit, const struct wal__json_memb
         pass_text(visit, m);
     } else if (m[THINKING].value.kind == WAL__JSON_STRING) {
         pass(visit, WAL__PART_THINKING, &m[THINKING].value, NULL);
+    } else if (m[THINK].value.kind == WAL__JSON_STRING) {
+        pass(visit, WAL__PART_THINKING, &m[THINK].value, NULL);
+    } else if (m[FUNCTION_CALL].value.kind == WAL__JSON_STRING) {
+        pass(visit, WAL__PART_CALL, &m[FUNCTION_CALL].value, &m[FUNCTION_TEXT].value);
+    } else if (m[EVENT_OUTPUT].value.kind != WAL__JSON_NONE) {
+        pass(visit, WAL__PART_RESULT, NULL, &m[EVENT_OUTPUT].value);
+    } else if (m[RECORD_OUTPUT].value.kind != WAL__JSON_NONE) {
+        pass(visit, WAL__PART_RESULT, NULL, &m[RECORD_OUTPUT].value);
     } else if (m[NAME].value.kind == WAL__JSON_STRING) {
-        size_t at = m[ARGUMENTS].value.kind != WAL__JSON_NONE ? ARGUMENTS : INPUT;
+        size_t at = m[ARGUMENTS].value.kind != WAL__JSON_NONE ? ARGUMENTS
+                    : m[INPUT].value.kind != WAL__JSON_NONE   ? INPUT
+                                                              : ARGS;
         pass(visit, WAL__PART_CALL, &m[NAME].value, &m[at].value);
     } else if (m[CALL_NAME].value.kind == WAL__JSON_STRING ||
                m[RESPONSE].value.kind != WAL__JSON_NONE) {
@@ -720,6 +778,12 @@ static void visit_block(struct visit visit, struct wal__json_span block)
         [TOOL_OUTPUT] = {.parent = "state", .key = "output"},
         [TOOL_ERROR] = {.parent = "state", .key = "error"},
         [THOUGHT] = {.key = "thought"},
+        [THINK] = {.key = "think"},
+        [ARGS] = {.key = "args"},
+        [FUNCTION_CALL] = {.parent = "function", .key = "name"},
+        [FUNCTION_TEXT] = {.parent = "function", .key = "arguments"},
+        [EVENT_OUTPUT] = {.parent = "result", .key = "output"},
+        [RECORD_OUTPUT] = {.parent = "return_value", .key = "output"},
         [CALL] = {.key = "functionCall"},
         [CALL_NAME] = {.parent = "functionCall", .key = "name"},
         [CALL_ARGUMENTS] = {.parent = "functionCall", .key = "args"},

@@ -59,13 +59,13 @@ class Home:
         rows = list(map(json.loads, self.run("usage", "--json").splitlines()))
         return sum(row["totalTokens"] for row in rows)
 
-    def check_source(self, folder):
+    def check_source(self, folder, out="back"):
         """The files come back with their bytes."""
-        self.run("export", "--dialect", "source", "back")
+        self.run("export", "--dialect", "source", out)
         for path, text in self.files.items():
             if path.endswith(".jsonl"):
                 below = os.path.relpath(path, folder)
-                with open(os.path.join(self.home, "back", below),
+                with open(os.path.join(self.home, out, below),
                           encoding="utf-8") as file:
                     assert file.read() == text, path
 
@@ -176,10 +176,60 @@ def omp(work):
     assert "cd /srv/app && omp --resume " + ID in home.run("resume", ID)
     home.check_source(".")
     assert '"Cents"' in home.exported(ID, "claude")
+    renamed = (title + rest).replace("Cents", "Coins") + line(
+        {"type": "message", "id": "a1f03c23", "parentId": "a1f03c22",
+         "timestamp": "2026-02-03T09:00:02.000Z", "message": {
+             "role": "user", "content": "More.", "timestamp": 2}})
+    home.write(path, renamed)
+    home.run("import", os.path.join(work, ".omp/agent"))
+    assert set(home.sessions()) == {ID}, home.sessions()
+    assert home.sessions()[ID]["title"] == "Coins", home.sessions()
+    home.files[path] = renamed
+    home.check_source(".", "again")
+
+
+def kimi(work):
+    folder = ".kimi-code/sessions/wd_app_0a1b2c3d4e5f/%s" % ID
+    usage = {"inputOther": 6, "output": 5, "inputCacheRead": 4}
+
+    def event(number, kind, **more):
+        return {"type": "context.append_loop_event", "time": 1770109200000 +
+                number, "event": {"type": kind, **more}}
+
+    main_text = line(
+        {"type": "metadata", "protocol_version": "1.4",
+         "created_at": 1770109200000},
+        {"type": "context.append_message", "time": 1770109200001, "message": {
+            "role": "user", "content": [
+                {"type": "text", "text": "Count in cents."}]}},
+        event(2, "step.begin", uuid="s"),
+        event(3, "content.part", part={"type": "text", "text": "Counting."}),
+        {"type": "usage.record", "model": "k", "usage": usage},
+        event(4, "tool.call", toolCallId="c", name="Shell", args={"x": 1}),
+        event(5, "tool.result", toolCallId="c", result={"output": "3 cents"}),
+        event(6, "step.end", uuid="s", usage=usage))
+    home = Home(work, {
+        folder + "/agents/main/wire.jsonl": main_text,
+        folder + "/agents/agent-0/wire.jsonl": main_text.replace(
+            "Count in cents.", "Look for floats."),
+        folder + "/state.json": json.dumps({
+            "title": "Cents", "workDir": "/srv/app",
+            "createdAt": "2026-02-03T09:00:00.000Z"})})
+    row = home.sessions()[ID]
+    assert row["title"] == "Cents" and row["cwd"] == "/srv/app", row
+    assert home.children(ID) == {ID + "~agent-0"}, home.children(ID)
+    shown = home.run("cat", "--text", ID)
+    for text in ("Count in cents.", "Counting.", "Shell", "3 cents"):
+        assert shown.count(text) == 1, (text, shown)
+    assert "Look for floats." in home.run("search", "floats")
+    assert home.usage() == 30, home.usage()
+    assert "kimi --session " + ID in home.run("resume", ID)
+    home.check_source(".kimi-code")
+    assert '"3 cents"' in home.exported(ID, "pi")
 
 
 def main():
-    for check in (qwen, cursor, omp):
+    for check in (qwen, cursor, omp, kimi):
         with tempfile.TemporaryDirectory() as work:
             check(work)
 

@@ -1,0 +1,640 @@
+/*
+ * kimi.c - reads the sessions of Kimi Code, and of Kimi CLI before it.
+ *
+ * A session is a folder with a file of records for each agent, {type, time, ...}: the main one is
+ * the session's, the others are those of its subagents. Which session a file is of is in its path.
+ * Records have no ids; the parent is the previous line. Kimi CLI wrote the records as {timestamp,
+ * message: {type, payload}}, of other types with the same content.
+ *
+ * A step is one request to a model. Its parts and calls are records, which are parts of one answer
+ * here, with the token counts of the record after them. A prompt is a record of its turn, and a
+ * message of the context again: the first of both is the message. A compaction, and a context that
+ * was cleared, stand for all before them. Other records are of the client alone, and on no branch.
+ *
+ * Images that the client keeps in files of their own are known by the name of the file only.
+ *
+ * Invariant: every line moves the head; the parent of an item is the item before it.
+ *
+ * Threads: one thread at a time per reader.
+ */
+#include "convert/model/dialect.h"
+
+#include <string.h>
+
+#include "convert/model/model_content.h"
+#include "convert/model/model_member.h"
+#include "convert/model/model_table.h"
+#include "format/json/json_text.h"
+#include "format/payload/timestamp.h"
+
+/* --- lines --------------------------------------------------------------- */
+
+enum {
+    LINE_TYPE,
+    LINE_TIME,
+    LINE_CREATED,
+    LINE_VERSION,
+    LINE_CWD,
+    LINE_STAMP,
+    LINE_OLD_TYPE,
+    LINE_OLD_PAYLOAD,
+    LINE_COUNT
+};
+
+static const struct wal__json_member line_wanted[LINE_COUNT] = {
+    [LINE_TYPE] = {.key = "type"},
+    [LINE_TIME] = {.key = "time"},
+    [LINE_CREATED] = {.key = "created_at"},
+    [LINE_VERSION] = {.key = "protocol_version"},
+    [LINE_CWD] = {.key = "cwd"},
+    [LINE_STAMP] = {.key = "timestamp"},
+    [LINE_OLD_TYPE] = {.parent = "message", .key = "type"},
+    [LINE_OLD_PAYLOAD] = {.parent = "message", .key = "payload"},
+};
+
+#define VERSION_NEWEST 5 /* 1.5 */
+
+static bool is_old(const struct wal__json_member *members)
+{
+    return members[LINE_STAMP].value.kind == WAL__JSON_NUMBER &&
+           members[LINE_OLD_TYPE].value.kind == WAL__JSON_STRING &&
+           members[LINE_OLD_PAYLOAD].value.kind == WAL__JSON_OBJECT;
+}
+
+static bool kimi_recognise(const void *data, size_t size, bool is_first)
+{
+    static const char *const types[] = {"turn.prompt", "turn.steer", "context.append_message",
+                                        "context.append_loop_event", "config.update"};
+    struct wal__json_member members[LINE_COUNT];
+    const struct wal__json_member *type = &members[LINE_TYPE];
+
+    if (wal__line_read(data, size, line_wanted, members, LINE_COUNT, NULL, NULL) != WAL__JSON_OK) {
+        return false;
+    }
+    if (is_first && wal__line_string_is(type, "metadata")) {
+        return members[LINE_VERSION].value.kind == WAL__JSON_STRING;
+    }
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+        if (wal__line_string_is(type, types[i])) {
+            return true;
+        }
+    }
+    return type->value.kind == WAL__JSON_NONE && is_old(members);
+}
+
+/* Whether the version is "1.N" with a greater N than is known, or another one. */
+static bool is_newer(const struct wal__json_member *version)
+{
+    struct wal__json_span span = wal__member_string(version);
+    unsigned number = 0;
+
+    if (span.size == 0) {
+        return false;
+    }
+    if (span.size < 5 || memcmp(span.data, "\"1.", 3) != 0) {
+        return true;
+    }
+    for (size_t i = 3; i + 1 < span.size; i++) {
+        if (span.data[i] < '0' || span.data[i] > '9' || number > 1000) {
+            return true;
+        }
+        number = number * 10 + (unsigned)(span.data[i] - '0');
+    }
+    return number > VERSION_NEWEST;
+}
+
+/* Returns a time in seconds with a fraction as milliseconds; 0 if it is none. */
+static int64_t read_seconds(struct wal__json_span number)
+{
+    int64_t ms = 0;
+    size_t at = 0;
+    unsigned decimals = 0;
+
+    for (; at < number.size && number.data[at] >= '0' && number.data[at] <= '9'; at++) {
+        ms = ms * 10 + (number.data[at] - '0');
+        if (ms > INT64_C(253402300799)) {
+            return 0;
+        }
+    }
+    if (at < number.size && number.data[at] != '.') {
+        return 0;
+    }
+    for (at++; decimals < 3; decimals++, at++) {
+        ms = ms * 10 + (at < number.size && number.data[at] >= '0' && number.data[at] <= '9'
+                            ? number.data[at] - '0'
+                            : 0);
+    }
+    return ms;
+}
+
+static enum wal__json_status kimi_read(const void *data, size_t size, struct wal__line_info *line,
+                                       size_t *error_offset)
+{
+    struct wal__json_member members[LINE_COUNT];
+    enum wal__json_status status =
+        wal__line_read(data, size, line_wanted, members, LINE_COUNT, line, error_offset);
+
+    if (status != WAL__JSON_OK) {
+        return status;
+    }
+    line->type = wal__member_string(&members[LINE_TYPE]);
+    if (line->type.size == 0) {
+        line->type = wal__member_string(&members[LINE_OLD_TYPE]);
+    }
+    if (wal__line_string_is(&members[LINE_TYPE], "config.update")) {
+        line->cwd = wal__member_string(&members[LINE_CWD]);
+    }
+    if (!wal__model_time_read(wal__member_number(&members[LINE_TIME]), &line->time_ms) &&
+        !wal__model_time_read(wal__member_number(&members[LINE_CREATED]), &line->time_ms)) {
+        line->time_ms = read_seconds(wal__member_number(&members[LINE_STAMP]));
+    }
+    line->has_newer_version = is_newer(&members[LINE_VERSION]);
+    return WAL__JSON_OK;
+}
+
+/* --- content ------------------------------------------------------------- */
+
+struct part {
+    struct wal__model_block block; /* first: offsets in it are offsets here */
+    struct wal__json_span type;
+    struct wal__json_span image;
+};
+
+#define PART_AT(field) offsetof(struct part, field)
+
+static const struct wal__field part_fields[] = {
+    {"type", .at = PART_AT(type)},
+    {"think", .at = WAL__BLOCK_AT(text)},
+    {"text", .at = WAL__BLOCK_AT(text)},
+    {"encrypted", .at = WAL__BLOCK_AT(signature)},
+    {"url", .parent = "imageUrl", .at = PART_AT(image)},
+    {"url", .parent = "image_url", .at = PART_AT(image)},
+    {.key = NULL},
+};
+
+static bool add_part(struct wal__model_blocks *blocks, struct wal__json_span raw, uint32_t *fields)
+{
+    struct part part = {.block = {.kind = WAL__BLOCK_RAW, .raw = raw}};
+    struct wal__model_block *added = wal__model_blocks_add(blocks, WAL__BLOCK_RAW, raw);
+
+    if (added == NULL || wal__fields_read(raw, part_fields, &part, fields) != WAL__JSON_OK) {
+        return false;
+    }
+    if (wal__model_text_is(part.type, "text") && part.block.text.size > 0) {
+        part.block.kind = WAL__BLOCK_TEXT;
+        part.block.signature.size = 0;
+    } else if (wal__model_text_is(part.type, "think") &&
+               part.block.text.size + part.block.signature.size > 0) {
+        part.block.kind = WAL__BLOCK_THINKING;
+        part.block.is_redacted = part.block.text.size == 0;
+    } else if (wal__model_text_is(part.type, "image_url") && part.image.size > 0) {
+        part.block.kind = WAL__BLOCK_IMAGE;
+        if (!wal__model_set_image_url(blocks->arena, &part.block, part.image)) {
+            return false;
+        }
+    }
+    *added = part.block;
+    return true;
+}
+
+/* Reads content: a text, or an array of parts. */
+static bool read_content(struct wal__json_token content, struct wal__model_blocks *blocks,
+                         uint32_t *fields)
+{
+    struct wal__json_scan scan;
+    struct wal__json_token value;
+
+    if (content.kind == WAL__JSON_STRING) {
+        struct wal__model_block *block =
+            content.span.size > 2 ? wal__model_blocks_add(blocks, WAL__BLOCK_TEXT, content.span)
+                                  : NULL;
+        if (block != NULL) {
+            block->text = content.span;
+        }
+        return block != NULL || content.span.size <= 2;
+    }
+    if (content.kind == WAL__JSON_OBJECT) {
+        return add_part(blocks, content.span, fields);
+    }
+    if (content.kind != WAL__JSON_ARRAY) {
+        return true;
+    }
+    wal__model_array_begin(&scan, content.span);
+    while (wal__model_array_next(&scan, &value)) {
+        if (!add_part(blocks, value.span, fields)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* --- records ------------------------------------------------------------- */
+
+enum {
+    PROMPTS_MAX = 16 /* that may still come as messages of the context */
+};
+
+/* State of a reader. */
+struct kimi {
+    struct wal__json_span line;     /* id of the line before */
+    struct wal__json_span item;     /* id of the last item that is on a branch; or empty */
+    struct wal__json_span step;     /* that is open; or empty */
+    struct wal__model_item counted; /* the usage and the model of the step, for its calls */
+    uint64_t prompts[PROMPTS_MAX];
+    size_t prompt_count;
+};
+
+enum kind {
+    KIND_PROMPT,
+    KIND_MESSAGE,
+    KIND_STEP,
+    KIND_PART,
+    KIND_CALL,
+    KIND_RESULT,
+    KIND_USAGE,
+    KIND_COMPACTION,
+    KIND_CLEAR
+};
+
+struct record {
+    struct wal__entry entry; /* first: offsets in it are offsets in the record */
+    struct wal__model_reader *reader;
+    const struct wal__model_line *line;
+    struct kimi *kimi;
+    struct wal__json_span event;
+    struct wal__json_span event_type;
+    struct wal__json_span message;
+    struct wal__json_span payload; /* of a record of Kimi CLI */
+    struct wal__json_span old_type;
+    struct wal__json_span origin; /* who made a message */
+    struct wal__json_span step;
+    struct wal__model_block call;
+};
+
+#define RECORD_AT(field) offsetof(struct record, field)
+#define CALL_AT(field)   offsetof(struct record, call.field)
+
+static const struct wal__field record_fields[] = {
+    {"type", .at = WAL__ENTRY_AT(type)},
+    {"time", .kind = WAL__FIELD_KNOWN},
+    {"timestamp", .kind = WAL__FIELD_KNOWN},
+    {"event", .at = RECORD_AT(event), .kind = WAL__FIELD_CONTAINER},
+    {"type", .parent = "event", .at = RECORD_AT(event_type)},
+    {"message", .at = RECORD_AT(message), .kind = WAL__FIELD_CONTAINER},
+    {"type", .parent = "message", .at = RECORD_AT(old_type)},
+    {"payload", .parent = "message", .at = RECORD_AT(payload), .kind = WAL__FIELD_CONTAINER},
+    {"kind", .parent = "origin", .at = RECORD_AT(origin)},
+    {"input", .at = WAL__ENTRY_AT(content), .kind = WAL__FIELD_TOKEN},
+    {"model", .at = WAL__ITEM_AT(model)},
+    {"usage", .at = WAL__ENTRY_AT(usage), .kind = WAL__FIELD_CONTAINER},
+    {"summary", .at = WAL__ITEM_AT(text)},
+    {"tokensBefore", .at = WAL__ITEM_AT(tokens), .kind = WAL__FIELD_NUMBER},
+    {.key = NULL},
+};
+
+static const struct wal__field message_fields[] = {
+    {"role", .at = WAL__ENTRY_AT(role)},
+    {"content", .at = WAL__ENTRY_AT(content), .kind = WAL__FIELD_TOKEN},
+    {"toolCalls", .at = WAL__ENTRY_AT(calls), .kind = WAL__FIELD_TOKEN},
+    {"toolCallId", .at = WAL__ITEM_AT(call)},
+    {"name", .at = WAL__ITEM_AT(name)},
+    {"isError", .at = WAL__ITEM_AT(is_error), .kind = WAL__FIELD_TRUE},
+    {"kind", .parent = "origin", .at = RECORD_AT(origin)},
+    {.key = NULL},
+};
+
+/* Of an event, and of the payload of Kimi CLI. */
+static const struct wal__field event_fields[] = {
+    {"type", .kind = WAL__FIELD_KNOWN},
+    {"uuid", .at = RECORD_AT(step)},
+    {"part", .at = WAL__ENTRY_AT(content), .kind = WAL__FIELD_TOKEN},
+    {"user_input", .at = WAL__ENTRY_AT(content), .kind = WAL__FIELD_TOKEN},
+    {"output", .parent = "result", .at = WAL__ENTRY_AT(content), .kind = WAL__FIELD_TOKEN},
+    {"output", .parent = "return_value", .at = WAL__ENTRY_AT(content), .kind = WAL__FIELD_TOKEN},
+    {"isError", .parent = "result", .at = WAL__ITEM_AT(is_error), .kind = WAL__FIELD_TRUE},
+    {"is_error", .parent = "return_value", .at = WAL__ITEM_AT(is_error), .kind = WAL__FIELD_TRUE},
+    {"toolCallId", .at = WAL__ITEM_AT(call)},
+    {"tool_call_id", .at = WAL__ITEM_AT(call)},
+    {"id", .at = WAL__ITEM_AT(call)},
+    {"name", .at = CALL_AT(name)},
+    {"name", .parent = "function", .at = CALL_AT(name)},
+    {"args", .at = CALL_AT(arguments), .kind = WAL__FIELD_NON_NULL},
+    {"arguments", .parent = "function", .at = CALL_AT(arguments), .kind = WAL__FIELD_NON_NULL},
+    {"token_usage", .at = WAL__ENTRY_AT(usage), .kind = WAL__FIELD_CONTAINER},
+    {"turnId", .kind = WAL__FIELD_KNOWN},
+    {"step", .kind = WAL__FIELD_KNOWN},
+    {"stepUuid", .kind = WAL__FIELD_KNOWN},
+    {.key = NULL},
+};
+
+static const struct wal__field usage_fields[] = {
+    {"inputOther", WAL__USAGE_AT(input), .kind = WAL__FIELD_NUMBER},
+    {"input_other", WAL__USAGE_AT(input), .kind = WAL__FIELD_NUMBER},
+    {"output", WAL__USAGE_AT(output), .kind = WAL__FIELD_NUMBER},
+    {"inputCacheRead", WAL__USAGE_AT(cache_read), .kind = WAL__FIELD_NUMBER},
+    {"input_cache_read", WAL__USAGE_AT(cache_read), .kind = WAL__FIELD_NUMBER},
+    {"inputCacheCreation", WAL__USAGE_AT(cache_write), .kind = WAL__FIELD_NUMBER},
+    {"input_cache_creation", WAL__USAGE_AT(cache_write), .kind = WAL__FIELD_NUMBER},
+    {.key = NULL},
+};
+
+static const struct wal__word kinds[] = {
+    {"turn.prompt", .value = KIND_PROMPT},
+    {"turn.steer", .value = KIND_PROMPT},
+    {"TurnBegin", .value = KIND_PROMPT},
+    {"SteerInput", .value = KIND_PROMPT},
+    {"context.append_message", .value = KIND_MESSAGE},
+    {"step.begin", .value = KIND_STEP},
+    {"StepBegin", .value = KIND_STEP},
+    {"content.part", .value = KIND_PART},
+    {"ContentPart", .value = KIND_PART},
+    {"tool.call", .value = KIND_CALL},
+    {"ToolCall", .value = KIND_CALL},
+    {"tool.result", .value = KIND_RESULT},
+    {"ToolResult", .value = KIND_RESULT},
+    {"usage.record", .value = KIND_USAGE},
+    {"StatusUpdate", .value = KIND_USAGE},
+    {"context.apply_compaction", .value = KIND_COMPACTION},
+    {"context.clear", .value = KIND_CLEAR},
+    {.name = NULL},
+};
+
+static const struct wal__word roles[] = {
+    {"user", .value = WAL__ROLE_USER},
+    {"assistant", .value = WAL__ROLE_ASSISTANT},
+    {"system", .value = WAL__ROLE_SYSTEM},
+    {"tool", .value = WAL__ROLE_TOOL},
+    {.name = NULL},
+};
+
+/* --- items --------------------------------------------------------------- */
+
+/* Emits the item, which the next one follows. */
+static bool emit_item(struct record *record)
+{
+    struct wal__model_item *item = &record->entry.item;
+
+    record->kimi->item = wal__arena_copy(record->reader->arena, item->id);
+    return record->kimi->item.data != NULL && wal__model_emit(record->reader, item);
+}
+
+/* Emits a record that means nothing to others. */
+static bool emit_own(struct record *record)
+{
+    struct wal__model_item *item = &record->entry.item;
+
+    item->kind = WAL__ITEM_LINE;
+    item->data = record->line->text;
+    item->is_off_branch = true;
+    item->is_echo = true;
+    return wal__model_emit(record->reader, item);
+}
+
+/* Hash of the texts of a message; 0: it has none. */
+static uint64_t hash_texts(const struct wal__model_item *item)
+{
+    uint64_t hash = 0;
+
+    for (size_t i = 0; i < item->block_count; i++) {
+        if (item->blocks[i].kind == WAL__BLOCK_TEXT) {
+            hash = wal__model_string_hash(hash, item->blocks[i].text);
+        }
+    }
+    return hash;
+}
+
+/* Whether the message is a prompt that came as one of its turn; forgets that. */
+static bool take_prompt(struct kimi *kimi, uint64_t hash)
+{
+    for (size_t i = 0; hash != 0 && i < kimi->prompt_count; i++) {
+        if (kimi->prompts[i] == hash) {
+            kimi->prompts[i] = kimi->prompts[--kimi->prompt_count];
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool emit_user(struct record *record, bool is_prompt)
+{
+    struct wal__model_item *item = &record->entry.item;
+    struct kimi *kimi = record->kimi;
+
+    item->role = WAL__ROLE_USER;
+    if (record->origin.size > 0 && !wal__model_text_is(record->origin, "user")) {
+        item->is_meta = true;
+        item->name = record->origin;
+    }
+    if (!is_prompt) {
+        return take_prompt(kimi, hash_texts(item)) ? emit_own(record) : emit_item(record);
+    }
+    if (item->block_count == 0) {
+        return emit_own(record);
+    }
+    if (kimi->prompt_count == PROMPTS_MAX) {
+        memmove(kimi->prompts, kimi->prompts + 1, sizeof(kimi->prompts) - sizeof(uint64_t));
+        kimi->prompt_count--;
+    }
+    kimi->prompts[kimi->prompt_count++] = hash_texts(item);
+    return emit_item(record);
+}
+
+static bool emit_message(struct record *record)
+{
+    struct wal__model_item *item = &record->entry.item;
+    struct wal__model_blocks blocks = {.arena = record->reader->scratch};
+    const struct wal__word *role;
+
+    if (wal__fields_read(record->message, message_fields, record, &item->fields) != WAL__JSON_OK) {
+        return false;
+    }
+    role = wal__word_find(roles, record->entry.role);
+    if (role == NULL) {
+        return emit_own(record);
+    }
+    if (!read_content(record->entry.content, &blocks, &item->fields) ||
+        !wal__content_read_calls(record->entry.calls, &blocks)) {
+        return false;
+    }
+    item->kind = WAL__ITEM_MESSAGE;
+    item->blocks = blocks.items;
+    item->block_count = blocks.count;
+    item->role = role->value;
+    item->name.size = item->role == WAL__ROLE_TOOL ? item->name.size : 0;
+    return item->role == WAL__ROLE_USER ? emit_user(record, false) : emit_item(record);
+}
+
+/* Emits a part, a call or a result of a step, or a prompt of Kimi CLI. */
+static bool emit_event(struct record *record, enum kind kind)
+{
+    struct wal__model_item *item = &record->entry.item;
+    struct wal__model_blocks blocks = {.arena = record->reader->scratch};
+    bool is_old_part = kind == KIND_PART && record->payload.size > 0;
+
+    if (is_old_part ? !add_part(&blocks, record->payload, &item->fields)
+                    : !read_content(record->entry.content, &blocks, &item->fields)) {
+        return false;
+    }
+    if (kind == KIND_CALL) {
+        struct wal__model_block *block =
+            wal__model_blocks_add(&blocks, WAL__BLOCK_TOOL_CALL, record->call.raw);
+        if (block == NULL) {
+            return false;
+        }
+        *block = record->call;
+        block->kind = WAL__BLOCK_TOOL_CALL;
+        block->id = item->call;
+        block->raw = record->payload.size > 0 ? record->payload : record->event;
+        item->call.size = 0;
+        if (block->arguments.size > 0 && block->arguments.data[0] == '"') {
+            struct wal__json_span text =
+                wal__arena_unescape(record->reader->scratch, block->arguments);
+            if (text.size > 0 && wal__json_validate(text.data, text.size, NULL) == WAL__JSON_OK) {
+                block->arguments = text;
+            }
+        }
+    }
+    item->kind = WAL__ITEM_MESSAGE;
+    item->blocks = blocks.items;
+    item->block_count = blocks.count;
+    if (kind == KIND_PROMPT) {
+        return emit_user(record, true);
+    }
+    item->role = kind == KIND_RESULT ? WAL__ROLE_TOOL : WAL__ROLE_ASSISTANT;
+    if (kind != KIND_RESULT) {
+        item->answer_id = record->kimi->step;
+        item->usage = record->kimi->counted.usage;
+        item->model = record->kimi->counted.model;
+    }
+    return emit_item(record);
+}
+
+/* Keeps the counts of a step for its calls, which are later parts of the same answer. */
+static bool keep_counts(struct record *record)
+{
+    const struct wal__model_item *item = &record->entry.item;
+    struct wal__model_item *kept = &record->kimi->counted;
+    const struct wal__json_span from[] = {item->model, item->usage.input, item->usage.output,
+                                          item->usage.cache_read, item->usage.cache_write};
+    struct wal__json_span *const to[] = {&kept->model, &kept->usage.input, &kept->usage.output,
+                                         &kept->usage.cache_read, &kept->usage.cache_write};
+
+    for (size_t i = 0; i < sizeof(from) / sizeof(from[0]); i++) {
+        *to[i] = from[i];
+        if (from[i].size > 0) {
+            *to[i] = wal__arena_copy(record->reader->arena, from[i]);
+            if (to[i]->data == NULL) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+/* Emits the token counts of a step as its part. */
+static bool emit_usage(struct record *record)
+{
+    struct wal__model_item *item = &record->entry.item;
+
+    if (wal__fields_read(record->entry.usage, usage_fields, &item->usage, NULL) != WAL__JSON_OK) {
+        return false;
+    }
+    if (record->kimi->step.size == 0 || item->usage.input.size + item->usage.output.size == 0) {
+        return emit_own(record);
+    }
+    item->kind = WAL__ITEM_MESSAGE;
+    item->role = WAL__ROLE_ASSISTANT;
+    item->answer_id = record->kimi->step;
+    return keep_counts(record) && emit_item(record);
+}
+
+static bool emit_record(struct record *record)
+{
+    struct wal__json_span name = record->entry.type;
+    struct wal__json_span inner = record->event;
+    struct wal__model_item *item = &record->entry.item;
+    const struct wal__word *kind;
+
+    if (name.size == 0) {
+        name = record->old_type;
+        inner = record->payload;
+    } else if (wal__model_text_is(name, "context.append_loop_event")) {
+        name = record->event_type;
+    } else {
+        inner.size = 0;
+    }
+    kind = wal__word_find(kinds, name);
+    if (kind == NULL) {
+        return emit_own(record);
+    }
+    if (inner.size > 0 && wal__fields_read(inner, event_fields, record, NULL) != WAL__JSON_OK) {
+        return false;
+    }
+    switch ((enum kind)kind->value) {
+    case KIND_MESSAGE:
+        return emit_message(record);
+    case KIND_STEP:
+        record->kimi->counted = (struct wal__model_item){.kind = WAL__ITEM_MESSAGE};
+        record->kimi->step =
+            wal__arena_copy(record->reader->arena, record->step.size > 2 ? record->step : item->id);
+        return record->kimi->step.data != NULL && emit_own(record);
+    case KIND_PROMPT:
+    case KIND_PART:
+    case KIND_CALL:
+    case KIND_RESULT:
+        return emit_event(record, kind->value);
+    case KIND_USAGE:
+        return emit_usage(record);
+    case KIND_COMPACTION:
+    case KIND_CLEAR:
+        break;
+    }
+    item->kind = WAL__ITEM_COMPACTION;
+    if (kind->value == KIND_CLEAR) {
+        item->text = wal__model_literal("\"The context was cleared.\"");
+    }
+    return emit_item(record);
+}
+
+static enum wal__json_status kimi_line(struct wal__model_reader *reader,
+                                       const struct wal__model_line *line)
+{
+    struct record record = {.reader = reader, .line = line, .kimi = reader->state};
+    struct wal__model_item *item = &record.entry.item;
+    enum wal__json_status status;
+
+    if (record.kimi == NULL) {
+        record.kimi = wal__arena_calloc(reader->arena, sizeof(*record.kimi));
+        if (record.kimi == NULL) {
+            return WAL__JSON_NO_SPACE;
+        }
+        reader->state = record.kimi;
+    }
+    item->id = line->id;
+    item->time = line->time;
+    item->stream = line->stream;
+    item->parent = line->parent;
+    if (line->parent.size > 0 && record.kimi->line.size > 0 &&
+        wal__json_characters_equal(line->parent, record.kimi->line)) {
+        item->parent = record.kimi->item;
+    }
+    status = wal__fields_read(line->text, record_fields, &record, &item->fields);
+    if (status != WAL__JSON_OK) {
+        return status;
+    }
+    if (!emit_record(&record)) {
+        return WAL__JSON_NO_SPACE;
+    }
+    record.kimi->line = wal__arena_copy(reader->arena, line->id);
+    return record.kimi->line.data != NULL ? WAL__JSON_OK : WAL__JSON_NO_SPACE;
+}
+
+static const struct wal__dialect_read_ops kimi_read_ops = {.line = kimi_line};
+
+const struct wal__dialect wal__dialect_kimi = {
+    .name = "kimi",
+    .summary = "sessions of Kimi Code and Kimi CLI, subagents too",
+    .recognise = kimi_recognise,
+    .read = kimi_read,
+    .read_ops = &kimi_read_ops,
+};

@@ -10,11 +10,10 @@
 #include <string.h>
 
 static const struct wal__dialect *const dialects[] = {
-    &wal__dialect_rollouts, &wal__dialect_pi,      &wal__dialect_codex,
-    &wal__dialect_entries,  &wal__dialect_qwen,    &wal__dialect_claude,
-    &wal__dialect_sdk,      &wal__dialect_spec11,  &wal__dialect_opencode,
-    &wal__dialect_cursor,   &wal__dialect_copilot, &wal__dialect_gemini,
-    &wal__dialect_kimi,     &wal__dialect_lines,   NULL,
+    &wal__dialect_rollouts, &wal__dialect_pi,     &wal__dialect_codex,   &wal__dialect_entries,
+    &wal__dialect_qwen,     &wal__dialect_claude, &wal__dialect_sdk,     &wal__dialect_spec11,
+    &wal__dialect_opencode, &wal__dialect_cursor, &wal__dialect_copilot, &wal__dialect_gemini,
+    &wal__dialect_kimi,     &wal__dialect_droid,  &wal__dialect_lines,   NULL,
 };
 
 #define DIALECT_COUNT (sizeof(dialects) / sizeof(dialects[0]) - 1)

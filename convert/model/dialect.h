@@ -248,6 +248,7 @@ extern const struct wal__dialect wal__dialect_claude;
 extern const struct wal__dialect wal__dialect_qwen;
 extern const struct wal__dialect wal__dialect_cursor;
 extern const struct wal__dialect wal__dialect_kimi;
+extern const struct wal__dialect wal__dialect_droid;
 extern const struct wal__dialect wal__dialect_entries;
 extern const struct wal__dialect wal__dialect_sdk;
 extern const struct wal__dialect wal__dialect_spec11;

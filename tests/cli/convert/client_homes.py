@@ -228,8 +228,25 @@ def kimi(work):
     assert '"3 cents"' in home.exported(ID, "pi")
 
 
+def droid(work):
+    path = ".factory/sessions/-srv-app/%s.jsonl" % ID
+    home = Home(work, {path: line(
+        {"type": "session_start", "id": ID, "title": "Cents", "cwd": "/srv/app"},
+        {"type": "message", "id": "m1", "timestamp": "2026-02-03T09:00:00.000Z",
+         "message": {"role": "user", "content": [
+             {"type": "text", "text": "Count in cents."}]}})})
+    row = home.sessions()[ID]
+    assert row["title"] == "Cents" and row["cwd"] == "/srv/app", row
+    assert "Count in cents." in home.run("cat", "--text", ID)
+    assert "Count in cents." in home.run("search", "cents")
+    assert home.usage() == 0
+    assert "droid --resume " + ID in home.run("resume", ID)
+    home.check_source(".factory")
+    assert '"Count in cents."' in home.exported(ID, "pi")
+
+
 def main():
-    for check in (qwen, cursor, omp, kimi):
+    for check in (qwen, cursor, omp, kimi, droid):
         with tempfile.TemporaryDirectory() as work:
             check(work)
 

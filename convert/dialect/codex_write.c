@@ -112,8 +112,9 @@ static bool write_header(struct wal__model_writer *writer)
     const struct wal__model_session *session = writer->session;
     struct wal__json_span none = {NULL, 0};
     struct wal__json_span id = wal__model_session_uuid(session->id, writer->scratch);
+    bool is_fork = session->parent.size > 2 && session->starter.size == 0;
     struct wal__json_span parent =
-        session->parent.size > 2 ? wal__model_session_uuid(session->parent, writer->scratch) : none;
+        is_fork ? wal__model_session_uuid(session->parent, writer->scratch) : none;
     struct wal__json_out *out = &writer->out;
 
     if (id.data == NULL) {

@@ -679,8 +679,8 @@ static bool gemini_begin(struct wal__model_writer *writer)
     wal__json_out_member(out, "sessionId", id);
     wal__json_out_member_str(out, "projectHash", hash);
     wal__model_write_time(out, "startTime", session->time);
-    wal__model_write_time(out, "lastUpdated",
-                          session->updated.size > 0 ? session->updated : session->time);
+    /* The first line stays as it is when lines are appended. */
+    wal__model_write_time(out, "lastUpdated", session->time);
     wal__json_out_member_str(out, "kind", "main");
     if (session->cwd.size > 2) {
         wal__json_out_member_open(out, "directories", '[');

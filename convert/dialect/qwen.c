@@ -80,7 +80,8 @@ static bool qwen_recognise(const void *data, size_t size, bool is_first)
         return false;
     }
     if (wal__line_string_is(type, "system")) {
-        return members[LINE_PAYLOAD].value.kind == WAL__JSON_OBJECT;
+        return members[LINE_PAYLOAD].value.kind == WAL__JSON_OBJECT ||
+               members[LINE_PARTS].value.kind == WAL__JSON_ARRAY;
     }
     return wal__line_string_is(type, "tool_result") ||
            ((wal__line_string_is(type, "user") || wal__line_string_is(type, "assistant")) &&
@@ -738,6 +739,8 @@ static bool qwen_head(struct wal__model_writer *writer, struct wal__json_span id
     }
     item.parent = id;
     open_record(writer, &item, "system", "walconv_head");
+    wal__json_out_member_open(&writer->out, "systemPayload", '{');
+    wal__json_out_close(&writer->out, '}');
     wal__json_out_close_line(&writer->out);
     return true;
 }

@@ -326,7 +326,7 @@ static bool has_file_name(const struct wal__import_file *file, struct wal_sessio
 }
 
 /* Returns true if the session's file is in another folder of the client, too: each is a session
- * then. It is not after a rename, of a copy of all folders, and behind a link to the other one. */
+ * then. It is not after a rename, of a copy of all folders, and through a link to the other one. */
 static bool has_sibling(const struct wal__import_file *file, struct wal_session *session)
 {
     struct wal_session_info info = {.struct_size = sizeof(info)};

@@ -522,6 +522,7 @@ static void resolve(struct wal__tree_walk *walk)
     char folder[WAL__CLIENT_PATH_SIZE];
     size_t size;
 
+    wal__places_read(&walk->places);
     if (slash != NULL && slash != walk->argument && slash[1] != '\0' &&
         (size_t)(slash - walk->argument) < sizeof(folder)) {
         memcpy(folder, walk->argument, (size_t)(slash - walk->argument));
@@ -648,7 +649,6 @@ enum wal_status wal__tree_set_options(struct wal__tree_walk *walk,
     struct wal__import *import = walk->import;
     const char *text;
 
-    wal__places_read(&walk->places);
     if (options == NULL) {
         return WAL_OK;
     }

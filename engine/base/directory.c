@@ -20,7 +20,11 @@ void wal__directory_normalise(struct wal_slice path, char normal[WAL__DIRECTORY_
                      (path.size == 2 || bytes[2] == '\\' || bytes[2] == '/');
 
     for (uint64_t i = 0; i < path.size && size < WAL__DIRECTORY_SIZE - 1; i++) {
-        char byte = has_drive && bytes[i] == '\\' ? '/' : bytes[i];
+        char byte = bytes[i];
+
+        if (has_drive && byte == '\\') {
+            byte = '/';
+        }
 
         if (byte != '/' || size == 0 || normal[size - 1] != '/') {
             normal[size++] = byte;

@@ -588,6 +588,12 @@ static const uint8_t *skip_sgr(const uint8_t *at, const uint8_t *end)
     return code < end && *code == 'm' ? code + 1 : at;
 }
 
+/* What a client showed on a terminal, where escape sequences are no text. */
+static bool is_of_client(const struct wal__message_part *part)
+{
+    return part->kind == WAL__PART_NOTE || part->kind == WAL__PART_COMMAND;
+}
+
 size_t wal__message_decode(const struct wal__message_part *part,
                            const struct wal__json_token *string, uint8_t *buffer)
 {
@@ -599,7 +605,7 @@ size_t wal__message_decode(const struct wal__message_part *part,
     size_t size = 0;
 
     while (at < end) {
-        const uint8_t *next = skip_sgr(at, end);
+        const uint8_t *next = is_of_client(part) ? skip_sgr(at, end) : at;
         size_t width;
 
         if (next > at) {
@@ -622,8 +628,9 @@ size_t wal__message_decode(const struct wal__message_part *part,
 bool wal__message_is_plain(const struct wal__message_part *part,
                            const struct wal__json_token *string)
 {
-    return !part->is_excerpt && (string->kind != WAL__JSON_STRING || !string->has_escapes ||
-                                 memmem(string->span.data, string->span.size, "\\u001", 5) == NULL);
+    return !part->is_excerpt &&
+           (string->kind != WAL__JSON_STRING || !string->has_escapes || !is_of_client(part) ||
+            memmem(string->span.data, string->span.size, "\\u001", 5) == NULL);
 }
 
 /* --- parts -------------------------------------------------------------- */

@@ -58,8 +58,8 @@ struct wal__message_part {
     struct wal__json_span block; /* the object that it is of; or empty */
 };
 
-/* Decodes the text of a part, or its value if that is a string, without SGR escape sequences, into
- * a buffer of the span's size; returns the size. */
+/* Decodes the text of a part, or its value if that is a string, into a buffer of the span's size;
+ * returns the size. Of a note and a command SGR escape sequences are left out. */
 size_t wal__message_decode(const struct wal__message_part *part,
                            const struct wal__json_token *string, uint8_t *buffer);
 

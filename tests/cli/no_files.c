@@ -324,7 +324,6 @@ static void use_view_list(struct wal_store *store)
 static void use_imports(struct wal_store *store)
 {
     struct wal_import_result scan = WAL_INIT(wal_import_result);
-    struct wal_import_client client = WAL_INIT(wal_import_client);
     struct wal_import_follow *follow = NULL;
     const struct wal_import_options options = {.struct_size = sizeof(options),
                                                .dialect = text("unknown")};
@@ -337,7 +336,7 @@ static void use_imports(struct wal_store *store)
     EXPECT(WAL_ENOTFOUND, wal_import_tree(store, &path, 1, &options, NULL, &error));
     EXPECT(WAL_OK, wal_import_tree(store, NULL, 0, NULL, NULL, &error));
     EXPECT(WAL_OK, wal_import_scan(NULL, 0, NULL, &scan, &error));
-    EXPECT(WAL_END, wal_import_client(1000, &client, &error));
+    EXPECT(WAL_EINVAL, wal_import_client(0, NULL, &error));
     if (wal_import_left_out_name(WAL_IMPORT_OTHERS) == NULL) {
         exit(1);
     }

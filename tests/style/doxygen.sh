@@ -25,4 +25,4 @@ mkdir html
     printf 'OUTPUT_DIRECTORY = %s\n' "$PWD"
 } >Doxyfile
 doxygen Doxyfile
-grep -q 'Creates a session, durably' html/agentwal_8h.html
+grep -q 'Creates a session, as durable as' html/agentwal_8h.html

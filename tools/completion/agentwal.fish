@@ -43,7 +43,7 @@ complete -c agentwal -n __fish_use_subcommand -a projects -d 'List the projects 
 complete -c agentwal -n __fish_use_subcommand -a project -d 'Print the project id of a directory'
 complete -c agentwal -n __fish_use_subcommand -a stats -d 'Show the counts and sizes of the store and its sessions'
 complete -c agentwal -n __fish_use_subcommand -a search -d 'Search the text of all sessions'
-complete -c agentwal -n __fish_use_subcommand -a usage -d 'Add up the tokens and costs that the sessions state'
+complete -c agentwal -n __fish_use_subcommand -a usage -d 'Add up the tokens and costs of the sessions'
 complete -c agentwal -n __fish_use_subcommand -a watch -d 'Watch what is appended to all sessions, until interrupted'
 complete -c agentwal -n __fish_use_subcommand -a resume -d 'Pick a session and print the command that resumes it, or bring one here'
 complete -c agentwal -n __fish_use_subcommand -a serve -d 'Answer programs and browsers over HTTP'
@@ -120,6 +120,7 @@ complete -c agentwal -n '__fish_seen_subcommand_from path' -F
 complete -c agentwal -n '__fish_seen_subcommand_from list' -l cwd -x -a '(__fish_complete_directories)' -d 'only sessions of this directory'
 complete -c agentwal -n '__fish_seen_subcommand_from list' -l project -x -d 'only sessions of this project'
 complete -c agentwal -n '__fish_seen_subcommand_from list' -l trash -d 'the sessions in the trash, instead of all others'
+complete -c agentwal -n '__fish_seen_subcommand_from list' -l subagents -d 'with those that do a part of another one\'s work'
 complete -c agentwal -n '__fish_seen_subcommand_from list' -l limit -x -d 'at most N sessions; 0: all'
 complete -c agentwal -n '__fish_seen_subcommand_from list' -l cursor -d 'print the cursor of the next page on standard error'
 complete -c agentwal -n '__fish_seen_subcommand_from list' -l after -x -d 'continue after a page'
@@ -165,6 +166,7 @@ complete -c agentwal -n '__fish_seen_subcommand_from search' -F
 complete -c agentwal -n '__fish_seen_subcommand_from usage' -l by -x -d 'day (the default), model, project, client or session'
 complete -c agentwal -n '__fish_seen_subcommand_from usage' -l since -x -d 'from 2026-11-20, 2026-11-20T14:03, or an age: 12h, 7d, 2w'
 complete -c agentwal -n '__fish_seen_subcommand_from usage' -l until -x -d 'before that time'
+complete -c agentwal -n '__fish_seen_subcommand_from usage' -l prices -x -d 'list prices, in the form of LiteLLM, instead of the built-in ones'
 complete -c agentwal -n '__fish_seen_subcommand_from usage' -F
 complete -c agentwal -n '__fish_seen_subcommand_from watch' -l session -x -a '(__agentwal_sessions)' -d 'only this one; several times: only these'
 complete -c agentwal -n '__fish_seen_subcommand_from watch' -l project -x -d 'only sessions of this project'
@@ -189,10 +191,12 @@ complete -c agentwal -n '__fish_seen_subcommand_from serve' -l open -d 'open the
 complete -c agentwal -n '__fish_seen_subcommand_from serve' -l connections -x -d 'at most N connections; otherwise 256'
 complete -c agentwal -n '__fish_seen_subcommand_from serve' -l idle -x -d 'close a connection that is idle for so long; otherwise 60'
 complete -c agentwal -n '__fish_seen_subcommand_from serve' -l link-time -x -d 'how long the link may be opened; otherwise 600'
+complete -c agentwal -n '__fish_seen_subcommand_from serve' -l prices -x -d 'list prices, in the form of LiteLLM, instead of the built-in ones'
 complete -c agentwal -n '__fish_seen_subcommand_from serve' -F
 complete -c agentwal -n '__fish_seen_subcommand_from view' -l redact -x -d 'strike out what matches this extended regular expression, too; may be repeated'
 complete -c agentwal -n '__fish_seen_subcommand_from view' -l no-tool-results -d 'leave the results of tools out'
 complete -c agentwal -n '__fish_seen_subcommand_from view' -l no-paths -d 'shorten absolute paths to their last name, or to what is below the session\'s directory'
+complete -c agentwal -n '__fish_seen_subcommand_from view' -l prices -x -d 'list prices, in the form of LiteLLM, instead of the built-in ones'
 complete -c agentwal -n '__fish_seen_subcommand_from view' -a '(__agentwal_sessions)'
 complete -c agentwal -n '__fish_seen_subcommand_from view' -F
 complete -c agentwal -n '__fish_seen_subcommand_from create' -l id -x -d 'its id; a new UUID without it'

@@ -56,7 +56,7 @@ def sample(own, number):
 def check(store, session, number, own, path, must):
     """Writes a session as other dialects; returns the faults."""
     before, refused = show(own, export(store, session, own)[0]) \
-        if own in clients.CLIENTS else (None, "no client")
+        if own in clients.CLIENTS else (None, None)  # it is not written
     if refused and must:
         yield "%s as %s: %s" % (path, own, refused)
     for dialect in sample(own, number):

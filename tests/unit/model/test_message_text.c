@@ -128,7 +128,7 @@ TEST(message_text__escape_sequences_that_are_not_colours_stay)
 {
     check_parts(USER("\"a\\u001b[2Kb\\u001b[\""), "text:a\033[2Kb\033[;");
     check_parts(USER("\"\\u001b[1;\""), "text:\033[1;;");
-    check_parts(USER("\"\\u001b[38:5:1mred\""), "text:red;");
+    check_parts(USER("\"\\u001b[38:5:1mred\""), "text:\033[38:5:1mred;");
     check_parts(USER("\"\\ud83d \\u001b\""), "text:\xef\xbf\xbd \033;");
 }
 

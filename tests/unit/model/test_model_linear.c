@@ -213,8 +213,7 @@ TEST(linear__bad_values_are_read_without_a_loss_of_the_rest)
         "null\n",
         "{\"type\":\"user.message\",\"id\":7,\"data\":7}\n",
         "{\"type\":\"assistant.message\",\"id\":\"x\",\"data\":{\"toolRequests\":[7,{},[]]}}\n",
-        "{\"type\":\"tool.execution_complete\",\"id\":\"x\",\"data\":{\"result\":[],"
-        "\"error\":{}}}\n",
+        "{\"type\":\"tool.execution_complete\",\"data\":{\"result\":[],\"error\":{}}}\n",
         "{\"type\":\"user.message\",\"id\":\"x\",\"data\":{\"walconvContent\":[null,null,7]}}\n",
         "{\"id\":\"x\",\"type\":\"gemini\",\"content\":7,\"thoughts\":[7],\"toolCalls\":[7,{}]}\n",
         "{\"id\":\"x\",\"type\":\"user\",\"content\":{\"text\":\"\\ud83d\"}}\n",

@@ -599,23 +599,30 @@ static bool has_old_state(const char *root)
     return access(name, F_OK) == 0;
 }
 
-bool wal__view_place(const char *root, char path[PATH_MAX])
+/* Writes where the state of a root is if that is a client's folder, and the root without links. */
+static bool make_place(const char *root, char resolved[PATH_MAX], char path[PATH_MAX])
 {
     const char *base = getenv("XDG_STATE_HOME");
     const char *below = "agentwal/views";
-    char resolved[PATH_MAX];
     int used;
 
     if (base == NULL || base[0] != '/') {
         base = getenv("HOME");
         below = ".local/state/agentwal/views";
     }
-    if (base == NULL || base[0] != '/' || realpath(root, resolved) == NULL ||
-        !is_client_folder(resolved) || has_old_state(resolved)) {
+    if (base == NULL || base[0] != '/' || realpath(root, resolved) == NULL) {
         return false;
     }
     used = snprintf(path, PATH_MAX, "%s/%s/%016" PRIx64, base, below, wal__source_hash(resolved));
     return used > 0 && used < PATH_MAX;
+}
+
+bool wal__view_place(const char *root, char path[PATH_MAX])
+{
+    char resolved[PATH_MAX];
+
+    return make_place(root, resolved, path) && is_client_folder(resolved) &&
+           !has_old_state(resolved);
 }
 
 /* --- states of a root ---------------------------------------------------- */
@@ -937,13 +944,16 @@ static enum wal_status search_root(struct view_search *search, const char *path,
                                    struct wal_error *error)
 {
     char name[PATH_MAX + sizeof(WAL__VIEW_STATE_DIR) + 1];
+    char resolved[PATH_MAX];
     char place[PATH_MAX];
     enum wal_status status;
 
     snprintf(name, sizeof(name), "%.*s/" WAL__VIEW_STATE_DIR, (int)size, path);
     status = search_directory(search, name, path + size + 1, error);
     snprintf(name, sizeof(name), "%.*s", size > 0 ? (int)size : 1, path);
-    if (status == WAL_OK && !search->is_found && wal__view_place(name, place)) {
+    /* What says that it is a client's folder is read only where there is a state. */
+    if (status == WAL_OK && !search->is_found && make_place(name, resolved, place) &&
+        access(place, F_OK) == 0 && wal__view_place(name, place)) {
         status = search_directory(search, place, path + size + 1, error);
     }
     snprintf(search->place.root, sizeof(search->place.root), "%.*s", size > 0 ? (int)size : 1,

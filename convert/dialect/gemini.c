@@ -615,15 +615,10 @@ static const char *gemini_path(const struct wal__model_session *session, uint32_
     const char *given = wal__model_client_path(session, stream, "gemini");
     struct wal__json_span id = wal__model_session_uuid(session->id, arena);
     struct wal__model_path path;
-    char first[9] = "";
 
-    if (given != NULL) {
+    if (given != NULL || id.data == NULL) {
         return given;
     }
-    if (id.data == NULL) {
-        return NULL;
-    }
-    memcpy(first, id.data + 1, sizeof(first) - 1);
     wal__model_path_init(&path, arena);
     wal__model_path_add(&path, "tmp/");
     add_slug(&path, session->cwd);
@@ -634,8 +629,8 @@ static const char *gemini_path(const struct wal__model_session *session, uint32_
     }
     path.size -= 3; /* the seconds */
     path.text[path.size] = '\0';
-    wal__model_path_add(&path, "-");
-    wal__model_path_add(&path, first);
+    wal__model_path_add(&path, "-"); /* the client adds 8 digits, which ids of one time share */
+    wal__model_path_add_id(&path, id);
     wal__model_path_add(&path, ".jsonl");
     return path.text;
 }

@@ -567,6 +567,9 @@ size_t wal__json_character_write(uint32_t code_point, uint8_t out[4])
 
 bool wal__json_characters_equal(struct wal__json_span a, struct wal__json_span b)
 {
+    if (a.size == 0 || b.size == 0) {
+        return a.size == b.size;
+    }
     if (a.size == b.size && memcmp(a.data, b.data, a.size) == 0) {
         return true;
     }

@@ -567,7 +567,7 @@ def gemini_message(row):
 
 def gemini(files):
     text, match = only(files, r"tmp/[a-z0-9-]+/chats/session-"
-                       r"\d{4}-\d\d-\d\dT\d\d-\d\d-([0-9a-f]{8})\.jsonl$")
+                       r"\d{4}-\d\d-\d\dT\d\d-\d\d-([0-9a-f-]{36})\.jsonl$")
     rows = lines_of(text)
     text_of(rows[0], "sessionId", "projectHash", "startTime", "lastUpdated")
     need(UUID.match(rows[0]["sessionId"]), "sessionId", rows[0])

@@ -757,7 +757,8 @@ static bool write_answer_line(struct wal__model_writer *writer, const struct hel
         calls++;
     }
     open_message(out, item, "gemini");
-    wal__content_write_parts(out, "content", item->blocks + thoughts, calls - thoughts);
+    wal__content_write_parts(out, "content", calls > thoughts ? &item->blocks[thoughts] : NULL,
+                             calls - thoughts);
     write_thoughts(out, item, thoughts);
     if (line->is_first && !write_tokens(writer, &item->usage)) {
         return false;

@@ -383,8 +383,7 @@ bool wal__message_find(struct wal__json_span payload, struct wal__message *messa
         }
     }
     return is_event(payload, message) || is_record(payload, message) ||
-           is_history(payload, message) || is_step(payload, message) ||
-           is_queued(payload, message);
+           is_history(payload, message) || is_step(payload, message) || is_queued(payload, message);
 }
 
 bool wal__message_find_note(struct wal__json_span payload, struct wal__json_token *note,
@@ -1002,10 +1001,15 @@ bool wal__message_is_note(const struct wal__message *message)
 /* Whether the text of one JSON string is that of another, or some lines of it. */
 static bool has_lines(struct wal__json_span within, struct wal__json_span string)
 {
-    const uint8_t *end = within.data + within.size;
-    const size_t size = string.size - 2;
     const uint8_t *at = within.data;
+    const uint8_t *end;
+    size_t size;
 
+    if (within.size < 2 || string.size < 2) {
+        return false;
+    }
+    end = within.data + within.size;
+    size = string.size - 2;
     while (at < end && (at = memmem(at, (size_t)(end - at), string.data + 1, size)) != NULL) {
         const uint8_t *after = at + size;
         bool begins = at > within.data &&
@@ -1025,9 +1029,13 @@ static bool has_command(struct wal__json_span within, struct wal__json_span stri
     static const char open[] = "<command-name>";
     const uint8_t *space = memchr(string.data, ' ', string.size);
     size_t size = space != NULL ? (size_t)(space - string.data) - 1 : string.size - 2;
-    const uint8_t *at = memmem(within.data, within.size, open, sizeof(open) - 1);
+    const uint8_t *at;
 
-    if (string.data[1] != '/' || at == NULL) {
+    if (within.size == 0 || string.data[1] != '/') {
+        return false;
+    }
+    at = memmem(within.data, within.size, open, sizeof(open) - 1);
+    if (at == NULL) {
         return false;
     }
     at += sizeof(open) - 1;

@@ -73,7 +73,8 @@ test('dialects and clients are known', () => {
   const clients = importClients();
   assert.ok(clients.length >= 3);
   for (const { name, dialect, folder } of clients) {
-    assert.ok(name.length > 0 && importDialects.includes(dialect));
+    // A client that is known and not read has none.
+    assert.ok(name.length > 0 && (dialect === '' || importDialects.includes(dialect)));
     assert.ok(folder === null || path.isAbsolute(folder));
   }
 });

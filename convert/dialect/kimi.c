@@ -9,9 +9,9 @@
  * A step is one request to a model. Its parts and calls are records, which are parts of one answer
  * here, with the token counts of the record after them. A prompt is a record of its turn, and a
  * message of the context again: the first of both is the message. A compaction, and a context that
- * was cleared, stand for all before them. Other records are of the client alone, and on no branch.
+ * was cleared, replace all before them. Other records are of the client alone, and on no branch.
  *
- * Images that the client keeps in files of their own are known by the name of the file only.
+ * Images that the client keeps in separate files are known by the name of the file only.
  *
  * Invariant: every line moves the head; the parent of an item is the item before it.
  *

@@ -401,9 +401,7 @@ static void write_content(struct wal__json_out *out, const struct wal__model_ite
 
 static void write_usage(struct wal__json_out *out, const struct wal__model_usage *usage)
 {
-    if (usage->input.size + usage->output.size + usage->cache_read.size + usage->cache_write.size +
-            usage->reasoning.size + usage->cost.size ==
-        0) {
+    if (!wal__model_has_counts(usage) && usage->cost.size == 0) {
         return;
     }
     wal__json_out_member_open(out, "usage", '{');

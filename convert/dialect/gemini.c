@@ -706,13 +706,10 @@ static void write_result_blocks(struct wal__json_out *out, const struct wal__mod
 static bool write_tokens(struct wal__model_writer *writer, const struct wal__model_usage *usage)
 {
     struct wal__model_usage counts = *usage;
-    uint64_t prompt = wal__model_count(usage->input) + wal__model_count(usage->cache_read) +
-                      wal__model_count(usage->cache_write);
+    uint64_t prompt = wal__model_prompt_count(usage);
     struct wal__json_out *out = &writer->out;
 
-    if (usage->input.size + usage->output.size + usage->cache_read.size + usage->cache_write.size +
-            usage->reasoning.size ==
-        0) {
+    if (!wal__model_has_counts(usage)) {
         return true;
     }
     if (!wal__model_number(writer->scratch, prompt, &counts.input)) {

@@ -563,8 +563,7 @@ static void write_content(struct wal__json_out *out, const struct wal__model_ite
 
 static void write_usage(struct wal__json_out *out, const struct wal__model_usage *usage)
 {
-    uint64_t total = wal__model_count(usage->input) + wal__model_count(usage->output) +
-                     wal__model_count(usage->cache_read) + wal__model_count(usage->cache_write);
+    uint64_t total = wal__model_prompt_count(usage) + wal__model_count(usage->output);
 
     wal__json_out_member_open(out, "usage", '{');
     wal__fields_write(out, pi_usage, usage);

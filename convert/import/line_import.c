@@ -660,11 +660,6 @@ static bool next_member(const struct wal__import_lines *lines, struct wal__json_
     return true;
 }
 
-static bool is_same_span(struct wal__json_span a, struct wal__json_span b)
-{
-    return a.size == b.size && memcmp(a.data, b.data, a.size) == 0;
-}
-
 /* Whether the texts are objects with the same members, but for those that may differ. */
 static bool is_same_line(const struct wal__import_lines *lines, struct wal__json_span a,
                          struct wal__json_span b)
@@ -689,8 +684,8 @@ static bool is_same_line(const struct wal__import_lines *lines, struct wal__json
         if (!has_more[0] || !has_more[1]) {
             return has_more[0] == has_more[1];
         }
-    } while (is_same_span(keys[0].span, keys[1].span) &&
-             is_same_span(values[0].span, values[1].span));
+    } while (wal__json_span_equal(keys[0].span, keys[1].span) &&
+             wal__json_span_equal(values[0].span, values[1].span));
     return false;
 }
 

@@ -125,6 +125,19 @@ uint64_t wal__model_less(uint64_t a, uint64_t b)
     return a > b ? a - b : 0;
 }
 
+bool wal__model_has_counts(const struct wal__model_usage *usage)
+{
+    return usage->input.size + usage->output.size + usage->cache_read.size +
+               usage->cache_write.size + usage->reasoning.size >
+           0;
+}
+
+uint64_t wal__model_prompt_count(const struct wal__model_usage *usage)
+{
+    return wal__model_count(usage->input) + wal__model_count(usage->cache_read) +
+           wal__model_count(usage->cache_write);
+}
+
 bool wal__model_number(struct wal__arena *arena, uint64_t number, struct wal__json_span *span)
 {
     uint8_t text[20];

@@ -49,6 +49,12 @@ uint64_t wal__model_count(struct wal__json_span number);
 /* Returns a - b, or 0 if that is less. */
 uint64_t wal__model_less(uint64_t a, uint64_t b);
 
+/* Whether any count of tokens is there. */
+bool wal__model_has_counts(const struct wal__model_usage *usage);
+
+/* Returns the tokens of a prompt, with those that were read from a cache or written to one. */
+uint64_t wal__model_prompt_count(const struct wal__model_usage *usage);
+
 /* Writes a number in the arena. False: no memory. */
 bool wal__model_number(struct wal__arena *arena, uint64_t number, struct wal__json_span *span);
 

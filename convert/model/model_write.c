@@ -89,10 +89,7 @@ static void fit_usage(const struct fit *fit, struct wal__model_usage *usage)
     const struct wal__json_span cost = usage->cost;
 
     drop_field(fit, WAL__FEATURE_REASONING, &usage->reasoning);
-    if (usage->input.size + usage->output.size + usage->cache_read.size + usage->cache_write.size +
-                usage->reasoning.size >
-            0 &&
-        count_loss(fit, WAL__FEATURE_USAGE)) {
+    if (wal__model_has_counts(usage) && count_loss(fit, WAL__FEATURE_USAGE)) {
         *usage = (struct wal__model_usage){.cost = cost};
     }
     drop_field(fit, WAL__FEATURE_COSTS, &usage->cost);

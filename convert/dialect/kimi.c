@@ -248,6 +248,7 @@ enum kind {
     KIND_PROMPT,
     KIND_MESSAGE,
     KIND_STEP,
+    KIND_REQUEST,
     KIND_PART,
     KIND_CALL,
     KIND_RESULT,
@@ -345,6 +346,7 @@ static const struct wal__word kinds[] = {
     {"SteerInput", .value = KIND_PROMPT},
     {"context.append_message", .value = KIND_MESSAGE},
     {"step.begin", .value = KIND_STEP},
+    {"llm.request", .value = KIND_REQUEST},
     {"StepBegin", .value = KIND_STEP},
     {"content.part", .value = KIND_PART},
     {"ContentPart", .value = KIND_PART},
@@ -545,6 +547,9 @@ static bool emit_usage(struct record *record)
     item->kind = WAL__ITEM_MESSAGE;
     item->role = WAL__ROLE_ASSISTANT;
     item->answer_id = record->kimi->step;
+    if (record->kimi->counted.model.size > 0) {
+        item->model = record->kimi->counted.model; /* as the parts before */
+    }
     return keep_counts(record) && emit_item(record);
 }
 
@@ -578,6 +583,10 @@ static bool emit_record(struct record *record)
         record->kimi->step =
             wal__arena_copy(record->reader->arena, record->step.size > 2 ? record->step : item->id);
         return record->kimi->step.data != NULL && emit_own(record);
+    case KIND_REQUEST:
+        record->kimi->counted.model = wal__arena_copy(record->reader->arena, item->model);
+        item->model.size = 0;
+        return record->kimi->counted.model.data != NULL && emit_own(record);
     case KIND_PROMPT:
     case KIND_PART:
     case KIND_CALL:

@@ -94,11 +94,16 @@ TEST(model_kimi__records_of_a_step_are_one_answer)
 
     snprintf(text, sizeof(text),
              EVENT("\"type\":\"step.begin\",\"uuid\":\"s\"")
-                 EVENT("%s") "%s" EVENT("%s") "%s" EVENT("%s") EVENT("%s")
+                 "%s" EVENT("%s") EVENT("%s") "%s" EVENT("%s") EVENT("%s")
                      EVENT("\"type\":\"step.end\",\"uuid\":\"s\""),
-             thought, "{\"type\":\"llm.request\"}\n",
+             "{\"type\":\"llm.request\",\"model\":\"k\"}\n", thought,
              "\"type\":\"content.part\",\"part\":" TEXT("go"), usage, call, result);
     model_kit_read_text(&kit, "kimi", text);
+    for (size_t i = 0; i < kit.count; i++) {
+        if (kit.items[i].role == WAL__ROLE_ASSISTANT) {
+            assert_is(kit.items[i].model, "k");
+        }
+    }
     assert_true(model_kit_write(&kit, "pi", &files, NULL));
     model_kit_read(&pi, "pi", &files);
     assert_int_equal(pi.count, 3); /* with the header */

@@ -735,25 +735,31 @@ static bool emit_header(struct row *row)
     return wal__model_emit(row->reader, &item);
 }
 
+static bool is_in_conversation(const struct row *row)
+{
+    return row->uuid.size > 0 ||
+           (row->message.size > 0 && !wal__message_is_of_request(row->entry.type));
+}
+
 static bool emit_row(struct row *row, const struct wal__word *type)
 {
     struct claude *claude = row->claude;
-    bool is_in_conversation = row->uuid.size > 0 || row->message.size > 0;
+    bool is_of_conversation = is_in_conversation(row);
 
     if (!emit_header(row)) {
         return false;
     }
-    if (claude->has_boundary && is_in_conversation && !row->is_summary &&
+    if (claude->has_boundary && is_of_conversation && !row->is_summary &&
         !emit_boundary(row->reader, claude)) {
         return false;
     }
     if (claude->queue_count > 0 && !read_queue(row)) {
         return false;
     }
-    if (claude->has_boundary && !is_in_conversation) {
+    if (claude->has_boundary && !is_of_conversation) {
         row->entry.item.parent = claude->boundary.parent; /* which is not emitted */
     }
-    return is_in_conversation ? emit_conversation_row(row) : emit_metadata_row(row, type);
+    return is_of_conversation ? emit_conversation_row(row) : emit_metadata_row(row, type);
 }
 
 /* The row of the conversation that a row below this one goes on after. */
@@ -773,7 +779,7 @@ static bool put_row(struct row *row)
 {
     struct wal__json_span above = {NULL, 0};
 
-    if (row->uuid.size == 0 && row->message.size == 0) {
+    if (!is_in_conversation(row)) {
         above = row->above.size > 0 ? wal__arena_copy(row->reader->arena, row->above)
                                     : (struct wal__json_span){(const uint8_t *)"", 0};
         if (above.data == NULL) {

@@ -357,6 +357,13 @@ static bool is_queued(struct wal__json_span payload, struct wal__message *messag
     return message->content.kind == WAL__JSON_STRING || message->content.kind == WAL__JSON_ARRAY;
 }
 
+bool wal__message_is_of_request(struct wal__json_span type)
+{
+    static const char prefix[] = "\"api-request";
+
+    return type.size >= sizeof(prefix) && memcmp(type.data, prefix, sizeof(prefix) - 1) == 0;
+}
+
 bool wal__message_find(struct wal__json_span payload, struct wal__message *message)
 {
     static const char *const paths[][2] = {
@@ -365,8 +372,13 @@ bool wal__message_find(struct wal__json_span payload, struct wal__message *messa
         {"payload", NULL},
         {"payload", "message"},
     };
+    struct wal__json_token type;
 
     *message = (struct wal__message){.is_meta = false};
+    if (wal__json_find(payload.data, payload.size, "type", &type) == WAL__JSON_OK &&
+        type.kind == WAL__JSON_STRING && wal__message_is_of_request(type.span)) {
+        return false;
+    }
     for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
         struct wal__json_span at = payload;
 

@@ -70,6 +70,10 @@ bool wal__message_is_plain(const struct wal__message_part *part,
 
 typedef void wal__message_part_fn(void *ctx, const struct wal__message_part *part);
 
+/* Whether a payload of this type, a JSON string, has a part of what a client sent to the model:
+ * other payloads have those messages. */
+bool wal__message_is_of_request(struct wal__json_span type);
+
 /* Finds the message of a payload, which is JSON; false when it has none. */
 bool wal__message_find(struct wal__json_span payload, struct wal__message *message);
 

@@ -166,6 +166,20 @@ TEST(message_text__queued_prompts_are_messages)
     }
 }
 
+TEST(message_text__what_was_sent_to_the_model_is_no_message)
+{
+    struct wal__message message;
+
+    assert_false(wal__message_find(span_of("{\"type\":\"api-request-blob\",\"message\":"
+                                           "{\"role\":\"user\",\"content\":\"p\"}}"),
+                                   &message));
+    assert_false(wal__message_find(span_of("{\"message\":{\"role\":\"user\",\"content\":\"p\"},"
+                                           "\"type\":\"api-request\"}"),
+                                   &message));
+    check_parts("{\"type\":\"api\",\"message\":{\"role\":\"user\",\"content\":\"p\"}}", "text:p;");
+    check_parts("{\"type\":7,\"message\":{\"role\":\"user\",\"content\":\"p\"}}", "text:p;");
+}
+
 TEST(message_text__is_note)
 {
     struct wal__message message;

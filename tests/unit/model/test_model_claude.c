@@ -178,6 +178,24 @@ TEST(model_claude__rows_after_a_boundary)
     model_kit_free(&kit);
 }
 
+TEST(model_claude__what_was_sent_to_the_model_is_a_line_off_the_branch)
+{
+    struct model_kit kit;
+
+    model_kit_read_text(
+        &kit, "claude",
+        ROW("null", "1",
+            USER("\"go\"")) "{\"type\":\"api-request-blob\",\"sessionId\":\"s\","
+                            "\"message\":{\"role\":\"user\",\"content\":\"go\"}}\n" ROW(
+                                UNDER("1"), "2",
+                                ANSWER("m1", "{\"type\":\"text\",\"text\":\"x\"}")));
+    assert_int_equal(kit.count, 4);
+    assert_int_equal(kit.items[2].kind, WAL__ITEM_LINE);
+    assert_true(kit.items[2].is_off_branch);
+    assert_is(kit.items[3].parent, UUID("1"));
+    model_kit_free(&kit);
+}
+
 TEST(model_claude__long_folders_get_a_hash)
 {
     struct wal__model_session session = {.id = {(const uint8_t *)"\"x\"", 3}};

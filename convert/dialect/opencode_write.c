@@ -1027,8 +1027,10 @@ static bool write_compaction(struct wal__model_writer *writer, const struct wal_
                                     .text = wal__model_or(item->text, "\"\"")};
     char mark[WAL__OPENCODE_ID_SIZE] = "";
 
-    /* Both messages get generated ids: the mark must sort before the answer. */
-    if (!open_message(writer, (struct wal__json_span){NULL, 0}, item->time)) {
+    /* The mark must sort before the answer, whose id is generated. In the storage of version 2 the
+     * item is one message: the mark has its id, and is not another one when it is imported. */
+    if (!open_message(writer, state->is_own ? item->id : (struct wal__json_span){NULL, 0},
+                      item->time)) {
         return false;
     }
     write_user(writer, &user);

@@ -63,7 +63,7 @@ def rows_of(done):
 
 def ident(kind, number):
     """An id as the client makes it: `number` is its time."""
-    return "%s_%012x%014d" % (kind, 0xb7ca99458000 + number, number)
+    return "%s_%012x%014d" % (kind, (T0 + number) * 4096 % 2**48, number)
 
 
 class Home:
@@ -297,6 +297,45 @@ def version_2():
         "text", "tool", "reasoning", "file", "step-start", "step-finish",
         "compaction"}, kinds
     assert all("role" in message["info"] for message in made["messages"])
+
+
+def imported_by_version_1():
+    """A session of version 2 that was exported, and that version 1 imported, has
+    the messages that it had, with one compaction, and those that version 1 added."""
+    home = Home("imported_by_version_1")
+    db = Database(home.path, V2)
+    ses = db.session(1, "session_v2")
+    db.second(ses, 1, "user", text="go")
+    db.answer(ses, 2, "so")
+    db.second(ses, 3, "compaction", status="completed", reason="auto",
+              summary="the gist", recent="[User]: go")
+    db.second(ses, 4, "user", text="later")
+    db.answer(ses, 5, "done")
+    db.close()
+    home.imports()
+    made = json.loads(home.run("export", "--stdout", "--dialect", "opencode",
+                               "--session", ses).stdout)
+    os.remove(home.path)
+    first = Database(home.path, V1)
+    assert made["info"]["id"] == first.session()
+    for message in made["messages"]:
+        info = message["info"]
+        at = info["time"]["created"]
+        columns = {"session_id": ses, "time_created": at, "time_updated": at}
+        first.put("message", id=info["id"], data=json.dumps(
+            {key: value for key, value in info.items() if key not in ("id", "sessionID")}),
+                  **columns)
+        for part in message["parts"]:
+            first.put("part", id=part["id"], message_id=info["id"], data=json.dumps(
+                {key: value for key, value in part.items()
+                 if key not in ("id", "sessionID", "messageID")}), **columns)
+    first.message(ses, 9, "user", "more")
+    home.imports()
+    assert [text for _, text in home.shown(ses)] == ["go", "so", "later", "done", "more"]
+    compactions = [row for row in rows_of(home.run("cat", "--json", ses))
+                   if "the gist" in json.dumps(row)]
+    assert len(compactions) == 1, compactions
+    assert home.changed() == 0
 
 
 def both_versions():
@@ -709,9 +748,9 @@ def many_subagents():
     assert home.changed() == 0
 
 
-TESTS = (version_1, subagents, version_2, both_versions, order, moved_from_files,
-         relatives, places, follow, locked, half_migrated, another_schema, damaged,
-         odd_rows, read_only_folder, many_subagents)
+TESTS = (version_1, subagents, version_2, imported_by_version_1, both_versions, order,
+         moved_from_files, relatives, places, follow, locked, half_migrated,
+         another_schema, damaged, odd_rows, read_only_folder, many_subagents)
 
 
 def main():

@@ -33,7 +33,7 @@ static const struct wal__client clients[] = {
     {
         .name = "Codex",
         .dialect = "codex",
-        .versions = "0.1 to 0.169",
+        .versions = "0.1 to 0.171",
         .folders = {{.home = ".codex", .variable = "CODEX_HOME"}},
         .roots = {"sessions", "archived_sessions"},
         .files = {"sessions/*/*/*/rollout-*.jsonl", "sessions/rollout-*.jsonl",
@@ -47,7 +47,7 @@ static const struct wal__client clients[] = {
         .message = "`response_item` of type `message`",
         .call = "`function_call`, `custom_tool_call`, `local_shell_call`",
         .result = "`function_call_output`, `custom_tool_call_output`",
-        .usage = "`event_msg` of type `token_count`",
+        .usage = "`token_usage_record`, else `event_msg` of type `token_count`",
         .compaction = "`compacted`",
         .title = "`thread_name_updated`",
         .reads = "rollouts, tagged and untagged (2025), also compressed (`.jsonl.zst`)",

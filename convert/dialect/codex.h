@@ -7,9 +7,10 @@
  * the same answer_id. After a rollback, the parent of the next item is the item before the turns
  * rolled back.
  *
- * Codex writes the counts of a call of the model after the items of its answer, in an event
- * token_count. So the last item of an answer, and the events that follow it, are held back until
- * the next line shows whether it is that event.
+ * Codex writes the counts of a call of the model after the items of its answer: in a
+ * token_usage_record, and in an event token_count that results of its calls may precede. So the
+ * last item of an answer, and the events and results that follow it, are held back until the next
+ * line shows whether it has the counts. The first that has them counts.
  *
  * Invariant: an item's parent is the last item on the branch. Events are on no branch, so they do
  * not split an answer. Lines are passed on in their order.

@@ -69,7 +69,7 @@ bool wal__codex_text_equals(const struct wal__codex_text *text, struct wal__json
 enum line_kind {
     LINE_OTHER,
     LINE_ANSWER, /* an item of a model's answer */
-    LINE_EVENT,  /* an event that repeats one */
+    LINE_EVENT,  /* what may be between one and its counts: an event that repeats it, a result */
     LINE_COUNTS
 };
 
@@ -89,12 +89,14 @@ static enum line_kind kind_of(struct wal__json_span text, struct wal__json_span 
 {
     enum {
         TYPE,
+        PAYLOAD,
         PAYLOAD_TYPE,
         ROLE,
         INFO,
         COUNT
     };
     struct wal__json_member members[COUNT] = {[TYPE] = {.key = "type"},
+                                              [PAYLOAD] = {.key = "payload"},
                                               [PAYLOAD_TYPE] = {.parent = "payload", .key = "type"},
                                               [ROLE] = {.parent = "payload", .key = "role"},
                                               [INFO] = {.parent = "payload", .key = "info"}};
@@ -113,6 +115,16 @@ static enum line_kind kind_of(struct wal__json_span text, struct wal__json_span 
          (wal__model_text_is(payload, "message") &&
           wal__model_text_is(wal__member_string(&members[ROLE]), "assistant")))) {
         return LINE_ANSWER;
+    }
+    if (wal__model_text_is(type, "response_item")) {
+        return wal__model_text_is(payload, "function_call_output") ||
+                       wal__model_text_is(payload, "custom_tool_call_output")
+                   ? LINE_EVENT
+                   : LINE_OTHER;
+    }
+    if (wal__model_text_is(type, "token_usage_record")) {
+        *info = wal__member_container(&members[PAYLOAD]);
+        return info->size > 0 ? LINE_COUNTS : LINE_OTHER;
     }
     if (!wal__model_text_is(type, "event_msg")) {
         return LINE_OTHER;
@@ -151,12 +163,16 @@ static struct counts read_counts(struct wal__json_span info, const char *parent)
     return counts;
 }
 
-/* The counts of the last call: older versions only have the totals. */
+/* The counts of the last call, of a token_usage_record or a token_count; older versions only have
+ * the totals. */
 static struct counts last_counts(struct wal__codex_held *held, struct wal__json_span info)
 {
-    struct counts last = read_counts(info, "last_token_usage");
+    struct counts last = read_counts(info, "usage");
     struct counts total = read_counts(info, "total_token_usage");
 
+    if (!last.is_known) {
+        last = read_counts(info, "last_token_usage");
+    }
     if (!last.is_known && total.is_known) {
         last = (struct counts){.is_known = true,
                                .input = wal__model_less(total.input, held->input),

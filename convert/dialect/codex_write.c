@@ -4,8 +4,14 @@
  * An item is one or more response_items, for the model, each preceded by an event, for the user
  * interface. A token_count event without counts separates two consecutive answers.
  *
+ * A session whose first line says that its history is paginated stays so, since its lines are
+ * written unchanged: of such a thread Codex shows the events item_completed alone, of turns that a
+ * task_started begins, and resumes it only if the last line has an ordinal. A turn ends with the
+ * answer that has no call, or before the next message of a user.
+ *
  * Invariant: the first line is session_meta with the id in the file's name. Lines that were read
- * from a rollout, and their events, are written unchanged.
+ * from a rollout, and their events, are written unchanged. In a paginated thread each written line
+ * has an ordinal above those before it.
  *
  * Threads: one thread at a time per writer.
  */
@@ -19,6 +25,9 @@ struct codex {
     bool is_answering;           /* the last line is part of an answer */
     uint64_t answer;             /* hash of its answer_id, or 0 */
     bool has_compacted;          /* the last line is an unchanged `compacted` */
+    bool is_paginated;           /* lines have ordinals */
+    uint64_t ordinal;            /* of the next line */
+    uint64_t turn;               /* ordinal of the first line of the open turn, or 0 */
     struct wal__json_span title; /* the last one, and its time */
     struct wal__json_span title_time;
 };
@@ -53,12 +62,29 @@ static const char *codex_path(const struct wal__model_session *session, uint32_t
     return id.data != NULL ? path.text : NULL;
 }
 
-static void open_line(struct wal__json_out *out, struct wal__json_span time, const char *type)
+static struct wal__json_out *open_line(struct wal__model_writer *writer, struct wal__json_span time,
+                                       const char *type)
 {
+    struct wal__json_out *out = &writer->out;
+    struct codex *codex = writer->state;
+
     wal__json_out_open(out, '{');
     wal__model_write_time(out, "timestamp", time);
+    if (codex->is_paginated) {
+        wal__json_out_member_count(out, "ordinal", codex->ordinal++);
+    }
     wal__json_out_member_str(out, "type", type);
     wal__json_out_member_open(out, "payload", '{');
+    return out;
+}
+
+static struct wal__json_out *open_event(struct wal__model_writer *writer,
+                                        struct wal__json_span time, const char *type)
+{
+    struct wal__json_out *out = open_line(writer, time, "event_msg");
+
+    wal__json_out_member_str(out, "type", type);
+    return out;
 }
 
 static void close_line(struct wal__json_out *out)
@@ -67,19 +93,31 @@ static void close_line(struct wal__json_out *out)
     wal__json_out_close_line(out);
 }
 
-/* --- header -------------------------------------------------------------- */
-
-/* Whether the header that was read has the session's id. */
-static bool has_native_header(const struct wal__model_writer *writer)
+/* Writes a line, or several, unchanged. Returns the type of the last one. */
+static struct wal__json_span write_raw(struct wal__model_writer *writer, struct wal__json_span raw)
 {
-    const struct wal__model_session *session = writer->session;
-    struct wal__json_member id = {.parent = "payload", .key = "id"};
+    struct codex *codex = writer->state;
+    struct wal__json_member members[] = {{.key = "type"}, {.key = "ordinal"}};
+    struct wal__json_span last = raw;
+    int64_t ordinal = 0;
 
-    return session->raw.size > 0 && session->dialect == writer->dialect &&
-           wal__model_members(session->raw, &id, 1, NULL) == WAL__JSON_OK &&
-           id.value.kind == WAL__JSON_STRING && wal__model_is_uuid(session->id) &&
-           wal__json_characters_equal(id.value.span, session->id);
+    wal__json_out_line(&writer->out, raw);
+    while (last.size > 0 && last.data[last.size - 1] != '\n') {
+        last.size--;
+    }
+    last = (struct wal__json_span){raw.data + last.size, raw.size - last.size};
+    if (wal__model_members(last, members, 2, NULL) != WAL__JSON_OK) {
+        return (struct wal__json_span){NULL, 0};
+    }
+    if (wal__json_integer(wal__member_number(&members[1]), &ordinal) == WAL__JSON_OK &&
+        ordinal >= 0 && (uint64_t)ordinal >= codex->ordinal) {
+        codex->ordinal = (uint64_t)ordinal + 1;
+    }
+    codex->turn = 0;
+    return wal__member_string(&members[0]);
 }
+
+/* --- header -------------------------------------------------------------- */
 
 /* Names the session that started this one as the client names the thread that spawned a subagent's.
  * False: no memory. */
@@ -115,12 +153,13 @@ static bool write_header(struct wal__model_writer *writer)
     bool is_fork = session->parent.size > 2 && session->starter.size == 0;
     struct wal__json_span parent =
         is_fork ? wal__model_session_uuid(session->parent, writer->scratch) : none;
-    struct wal__json_out *out = &writer->out;
+    const struct codex *codex = writer->state;
+    struct wal__json_out *out;
 
     if (id.data == NULL) {
         return false;
     }
-    open_line(out, session->time, "session_meta");
+    out = open_line(writer, session->time, "session_meta");
     wal__json_out_member(out, "id", id);
     wal__json_out_optional(out, "forked_from_id", parent);
     wal__model_write_time(out, "timestamp", session->time);
@@ -133,19 +172,35 @@ static bool write_header(struct wal__model_writer *writer)
     if (wal__model_text_is(session->provider, "openai")) {
         wal__json_out_member(out, "model_provider", session->provider);
     }
+    if (codex->is_paginated) {
+        wal__json_out_member_str(out, "history_mode", "paginated");
+    }
     close_line(out);
     return true;
 }
 
+/* Writes the header that was read if it has the session's id: that of a fork is another thread's.
+ */
+
 static bool codex_begin(struct wal__model_writer *writer)
 {
+    const struct wal__model_session *session = writer->session;
+    struct codex *codex = writer->state;
+    struct wal__json_member members[] = {{.parent = "payload", .key = "id"},
+                                         {.parent = "payload", .key = "history_mode"}};
+    bool is_native = session->raw.size > 0 && session->dialect == writer->dialect &&
+                     wal__model_members(session->raw, members, 2, NULL) == WAL__JSON_OK;
+
+    codex->is_paginated = is_native && wal__line_string_is(&members[1], "paginated");
     if (!wal__model_write_stream(writer, 0)) {
         return false;
     }
-    if (!has_native_header(writer)) {
+    if (!is_native || members[0].value.kind != WAL__JSON_STRING ||
+        !wal__model_is_uuid(session->id) ||
+        !wal__json_characters_equal(members[0].value.span, session->id)) {
         return write_header(writer);
     }
-    wal__json_out_line(&writer->out, writer->session->raw);
+    (void)write_raw(writer, session->raw);
     return true;
 }
 
@@ -170,20 +225,138 @@ struct encoder {
     bool has_events; /* the source has events already */
 };
 
+/* What a person sees of an item: an event, or in a paginated thread an item of a turn. */
+struct shown {
+    const char *event;
+    const char *item;
+    const char *text; /* type of its texts */
+};
+
+static const struct shown shown_prompt = {"user_message", "UserMessage", "text"};
+static const struct shown shown_answer = {"agent_message", "AgentMessage", "Text"};
+static const struct shown shown_thinking = {"agent_reasoning", "Reasoning", NULL};
+
+/* Writes a member with an id of this prefix and number. */
+static void write_number_id(struct encoder *to, const char *key, const char *prefix,
+                            uint64_t number)
+{
+    struct wal__json_span digits = {NULL, 0};
+
+    to->out->has_failed |= !wal__model_number(to->writer->scratch, number, &digits);
+    wal__json_out_key(to->out, key);
+    wal__json_out_string_begin(to->out);
+    wal__json_out_string_text(to->out, wal__model_literal(prefix));
+    wal__json_out_string_text(to->out, digits);
+    wal__json_out_string_end(to->out);
+}
+
+static void write_turn(struct encoder *to, const char *event)
+{
+    struct codex *codex = to->writer->state;
+
+    (void)open_event(to->writer, to->item->time, event);
+    write_number_id(to, "turn_id", "turn-", codex->turn);
+    close_line(to->out);
+}
+
+static void end_turn(struct encoder *to)
+{
+    struct codex *codex = to->writer->state;
+
+    if (codex->turn != 0) {
+        write_turn(to, "task_complete");
+        codex->turn = 0;
+    }
+}
+
+static void open_shown(struct encoder *to, const struct shown *shown)
+{
+    struct codex *codex = to->writer->state;
+    struct wal__model_writer *writer = to->writer;
+    struct wal__json_out *out = to->out;
+
+    if (!codex->is_paginated) {
+        (void)open_event(writer, to->item->time, shown->event);
+        return;
+    }
+    if (shown == &shown_prompt) {
+        end_turn(to);
+    }
+    if (codex->turn == 0) {
+        codex->turn = codex->ordinal;
+        write_turn(to, "task_started");
+    }
+    (void)open_event(writer, to->item->time, "item_completed");
+    wal__json_out_optional(out, "thread_id",
+                           wal__model_session_uuid(writer->session->id, writer->scratch));
+    write_number_id(to, "turn_id", "turn-", codex->turn);
+    wal__json_out_member_open(out, "item", '{');
+    wal__json_out_member_str(out, "type", shown->item);
+    write_number_id(to, "id", "item-", codex->ordinal);
+}
+
+static void close_shown(struct encoder *to)
+{
+    const struct codex *codex = to->writer->state;
+
+    if (codex->is_paginated) {
+        wal__json_out_close(to->out, '}');
+    }
+    close_line(to->out);
+}
+
+/* Writes the texts of a message as one, and the images of a prompt. */
+static void write_shown(struct encoder *to, const struct shown *shown,
+                        const struct wal__model_block *blocks, size_t count)
+{
+    const struct codex *codex = to->writer->state;
+    bool has_images =
+        shown == &shown_prompt && wal__model_has_block(blocks, count, WAL__BLOCK_IMAGE);
+    struct wal__json_out *out = to->out;
+
+    if (!has_images && !wal__model_has_block(blocks, count, WAL__BLOCK_TEXT)) {
+        return;
+    }
+    open_shown(to, shown);
+    if (codex->is_paginated) {
+        wal__json_out_member_open(out, "content", '[');
+        wal__json_out_open(out, '{');
+        wal__json_out_member_str(out, "type", shown->text);
+        wal__content_write_texts(out, "text", blocks, count, "\n", false);
+        wal__json_out_close(out, '}');
+    } else {
+        wal__content_write_texts(out, "message", blocks, count, "\n", false);
+        if (has_images) {
+            wal__json_out_member_open(out, "images", '[');
+        }
+    }
+    for (size_t i = 0; has_images && i < count; i++) {
+        if (blocks[i].kind == WAL__BLOCK_IMAGE && !codex->is_paginated) {
+            wal__content_write_url(out, NULL, &blocks[i]);
+        } else if (blocks[i].kind == WAL__BLOCK_IMAGE) {
+            wal__json_out_open(out, '{');
+            wal__json_out_member_str(out, "type", "image");
+            wal__content_write_url(out, "image_url", &blocks[i]);
+            wal__json_out_close(out, '}');
+        }
+    }
+    if (codex->is_paginated || has_images) {
+        wal__json_out_close(out, ']');
+    }
+    close_shown(to);
+}
+
 /* Writes a message of text, image and raw blocks. */
-static void write_message(struct encoder *to, const char *role, const char *event,
+static void write_message(struct encoder *to, const char *role, const struct shown *shown,
                           const struct wal__block_form *form, const struct wal__model_block *blocks,
                           size_t count)
 {
     struct wal__json_out *out = to->out;
 
-    if (event != NULL && !to->has_events && wal__model_has_block(blocks, count, WAL__BLOCK_TEXT)) {
-        open_line(out, to->item->time, "event_msg");
-        wal__json_out_member_str(out, "type", event);
-        wal__content_write_texts(out, "message", blocks, count, "\n", false);
-        close_line(out);
+    if (shown != NULL && !to->has_events) {
+        write_shown(to, shown, blocks, count);
     }
-    open_line(out, to->item->time, "response_item");
+    (void)open_line(to->writer, to->item->time, "response_item");
     wal__json_out_member_str(out, "type", "message");
     wal__json_out_member_str(out, "role", role);
     wal__content_write_blocks(out, "content", form, blocks, count);
@@ -210,16 +383,23 @@ static bool is_foreign(const struct encoder *to, struct wal__json_span signature
 
 static void write_thinking(struct encoder *to, const struct wal__model_block *block)
 {
+    const struct codex *codex = to->writer->state;
     struct wal__json_out *out = to->out;
     bool is_foreign_signature = is_foreign(to, block->signature);
 
     if (block->text.size > 2 && !to->has_events) {
-        open_line(out, to->item->time, "event_msg");
-        wal__json_out_member_str(out, "type", "agent_reasoning");
-        wal__json_out_member(out, "text", block->text);
-        close_line(out);
+        open_shown(to, &shown_thinking);
+        if (codex->is_paginated) {
+            wal__json_out_member_open(out, "summary_text", '[');
+            wal__json_out_value(out, block->text);
+            wal__json_out_close(out, ']');
+            wal__json_out_member(out, "raw_content", wal__model_literal("[]"));
+        } else {
+            wal__json_out_member(out, "text", block->text);
+        }
+        close_shown(to);
     }
-    open_line(out, to->item->time, "response_item");
+    (void)open_line(to->writer, to->item->time, "response_item");
     wal__json_out_member_str(out, "type", "reasoning");
     wal__json_out_member_open(out, "summary", '[');
     if (!block->is_redacted) {
@@ -242,7 +422,7 @@ static void write_call(struct encoder *to, const struct wal__model_block *block)
 {
     struct wal__json_out *out = to->out;
 
-    open_line(out, to->item->time, "response_item");
+    (void)open_line(to->writer, to->item->time, "response_item");
     wal__json_out_member_str(out, "type", "function_call");
     wal__json_out_member(out, "name", wal__model_or(block->name, "\"\""));
     wal__json_out_member_text(out, "arguments", wal__model_or(block->arguments, "{}"));
@@ -255,7 +435,7 @@ static void write_result(struct encoder *to)
     const struct wal__model_item *item = to->item;
     struct wal__json_out *out = to->out;
 
-    open_line(out, item->time, "response_item");
+    (void)open_line(to->writer, item->time, "response_item");
     wal__json_out_member_str(out, "type", "function_call_output");
     wal__json_out_member(out, "call_id", wal__model_or(item->call, "\"\""));
     if (item->block_count == 0 ||
@@ -275,8 +455,7 @@ static void separate_answers(struct encoder *to)
         to->item->answer_id.size > 0 ? wal__model_string_hash(0, to->item->answer_id) : 0;
 
     if (codex->is_answering && (answer == 0 || answer != codex->answer)) {
-        open_line(to->out, to->item->time, "event_msg");
-        wal__json_out_member_str(to->out, "type", "token_count");
+        (void)open_event(to->writer, to->item->time, "token_count");
         wal__json_out_member(to->out, "info", wal__model_literal("null"));
         wal__json_out_member(to->out, "rate_limits", wal__model_literal("null"));
         close_line(to->out);
@@ -303,7 +482,7 @@ static void write_answer(struct encoder *to)
             end++;
         }
         if (end > from) {
-            write_message(to, "assistant", "agent_message", &output, block, end - from);
+            write_message(to, "assistant", &shown_answer, &output, block, end - from);
             from = end;
             continue;
         }
@@ -313,6 +492,9 @@ static void write_answer(struct encoder *to)
             write_call(to, block);
         }
         from++;
+    }
+    if (!wal__model_has_block(item->blocks, item->block_count, WAL__BLOCK_TOOL_CALL)) {
+        end_turn(to);
     }
 }
 
@@ -332,7 +514,7 @@ static void write_role(struct encoder *to)
         write_message(to, "developer", NULL, &input, item->blocks, item->block_count);
     } else {
         /* What has an event is shown as written by a person. */
-        write_message(to, "user", item->is_meta ? NULL : "user_message", &input, item->blocks,
+        write_message(to, "user", item->is_meta ? NULL : &shown_prompt, &input, item->blocks,
                       item->block_count);
     }
 }
@@ -341,8 +523,7 @@ static void write_title(struct encoder *to)
 {
     struct wal__json_out *out = to->out;
 
-    open_line(out, to->item->time, "event_msg");
-    wal__json_out_member_str(out, "type", "thread_name_updated");
+    (void)open_event(to->writer, to->item->time, "thread_name_updated");
     wal__json_out_member(out, "thread_id",
                          wal__model_session_uuid(to->writer->session->id, to->writer->scratch));
     wal__json_out_member(out, "thread_name", wal__model_or(to->item->text, "\"\""));
@@ -376,15 +557,15 @@ static void write_line(struct encoder *to, struct wal__json_span line)
 {
     const struct wal__model_item *item = to->item;
     struct codex *codex = to->writer->state;
+    struct wal__json_span type;
 
     if (item->raw_prefix.size > 0 && item->raw.size > 0) {
         wal__json_out_line(to->out, item->raw_prefix);
     }
-    wal__json_out_line(to->out, line);
+    type = write_raw(to->writer, line);
     codex->is_answering = item->kind == WAL__ITEM_MESSAGE && item->role == WAL__ROLE_ASSISTANT;
     codex->answer = item->answer_id.size > 0 ? wal__model_string_hash(0, item->answer_id) : 0;
-    codex->has_compacted = item->kind == WAL__ITEM_LINE &&
-                           wal__model_text_is(wal__model_string(line, "type"), "compacted");
+    codex->has_compacted = item->kind == WAL__ITEM_LINE && wal__model_text_is(type, "compacted");
 }
 
 static bool codex_item(struct wal__model_writer *writer, const struct wal__model_item *item)
@@ -410,8 +591,8 @@ static bool codex_item(struct wal__model_writer *writer, const struct wal__model
         write_role(&to);
     } else if (item->kind == WAL__ITEM_COMPACTION && !had_compacted) {
         codex->is_answering = false;
-        open_line(to.out, to.item->time, "compacted");
-        wal__json_out_member(to.out, "message", wal__model_or(to.item->text, "\"\""));
+        (void)open_line(writer, item->time, "compacted");
+        wal__json_out_member(to.out, "message", wal__model_or(item->text, "\"\""));
         close_line(to.out);
     } else if (item->kind == WAL__ITEM_TITLE) {
         codex->is_answering = false;

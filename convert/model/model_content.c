@@ -602,11 +602,13 @@ void wal__content_write_texts(struct wal__json_out *out, const char *key,
 void wal__content_write_url(struct wal__json_out *out, const char *key,
                             const struct wal__model_block *block)
 {
+    if (key != NULL) {
+        wal__json_out_key(out, key);
+    }
     if (block->url.size > 0) {
-        wal__json_out_member(out, key, block->url);
+        wal__json_out_value(out, block->url);
         return;
     }
-    wal__json_out_key(out, key);
     wal__json_out_string_begin(out);
     put_text(out, "data:");
     wal__json_out_string_text(out, block->media);

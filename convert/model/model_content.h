@@ -107,7 +107,7 @@ void wal__content_write_texts(struct wal__json_out *out, const char *key,
 void wal__content_write_arguments(struct wal__json_out *out, const char *key,
                                   struct wal__json_span arguments);
 
-/* Writes a member with an image's URL, or with its data as a data: URL. */
+/* Writes a member, or without a key a value, with an image's URL, or its data as a data: URL. */
 void wal__content_write_url(struct wal__json_out *out, const char *key,
                             const struct wal__model_block *block);
 

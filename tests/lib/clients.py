@@ -354,6 +354,32 @@ def codex_item(payload):
              isinstance(payload["encrypted_content"], str), payload)
 
 
+def codex_completed(rows):
+    """The messages that are drawn of a paginated thread: those of turns that were begun. It is
+    resumed, and its lines are found, by their ordinals."""
+    ordinals = [row.get("ordinal") for row in rows]
+    need(all(isinstance(ordinal, int) for ordinal in ordinals), "no ordinal", ordinals)
+    need(all(a < b for a, b in zip(ordinals, ordinals[1:])), "ordinals", ordinals)
+    turn = None
+    for payload in (row["payload"] for row in rows if row["type"] == "event_msg"):
+        if payload["type"] in ("task_started", "task_complete"):
+            text_of(payload, "turn_id")
+            turn = payload["turn_id"] if payload["type"] == "task_started" else None
+        item = payload.get("item") if payload["type"] == "item_completed" else None
+        if item is None:
+            continue
+        text_of(payload, "thread_id", "turn_id")
+        text_of(item, "type", "id")
+        if payload["turn_id"] != turn:
+            continue
+        if item["type"] == "UserMessage":
+            need({block["type"] for block in item["content"]} <= {"text", "image"}, item)
+            yield "user_message", "".join(b.get("text", "") for b in item["content"])
+        if item["type"] == "AgentMessage":
+            need({block["type"] for block in item["content"]} <= {"Text"}, item)
+            yield "agent_message", "".join(b["text"] for b in item["content"])
+
+
 def codex(files):
     text, match = only(files, r"sessions/(\d{4})/(\d\d)/(\d\d)/rollout-"
                        r"(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d)-(.*)\.jsonl$")
@@ -369,6 +395,9 @@ def codex(files):
     text_of(rows[0]["payload"], "id", "timestamp", "cwd", "originator",
             "cli_version")
     need(rows[0]["payload"]["id"] == match[5], "id", rows[0], match[5])
+    is_paginated = rows[0]["payload"].get("history_mode") == "paginated"
+    if is_paginated:
+        events = list(codex_completed(rows))
     for row in rows[1:]:
         payload = row["payload"]
         if row["type"] == "turn_context":
@@ -378,7 +407,7 @@ def codex(files):
             need(isinstance(payload.get("message"), str), row)
         if row["type"] == "event_msg":
             need(isinstance(payload.get("type"), str), row)
-            if payload["type"] in CODEX_EVENTS.values():
+            if payload["type"] in CODEX_EVENTS.values() and not is_paginated:
                 events.append((payload["type"], payload["message"]))
             if payload["type"] == "user_message":
                 turns.append(len(shown))

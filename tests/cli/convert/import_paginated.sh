@@ -243,6 +243,160 @@ open(path, "w").write(re.sub(r"\"history_base\":\{[^}]*\}", lambda _: "\"history
     back "$base"
 done
 
+# thread SECOND THREAD BASE:END|- QUESTION...: a thread as Codex 0.171 writes one. After the header
+# each question is a turn of ten lines, with a call: its counts follow the answer, and its result
+# comes before the event with them.
+thread() {
+    local path
+    path=$home/$(name "$1" "$2")
+    mkdir -p "$(dirname "$path")"
+    python3 -ISc '
+import json, sys
+second, thread, base, *questions = sys.argv[1:]
+ordinal, rows = 0, []
+def line(kind, **payload):
+    global ordinal
+    rows.append({"timestamp": "2026-11-20T09:00:%02d.%03dZ" % (int(second), ordinal),
+                 "ordinal": ordinal, "type": kind, "payload": payload})
+    ordinal += 1
+def item(kind, text_type, text):
+    line("event_msg", type="item_completed", thread_id=thread, turn_id=turn, item={
+        "type": kind, "id": "%s %d" % (thread, ordinal), "content": [
+            {"type": text_type, "text": text}]})
+def message(role, text_type, text):
+    line("response_item", type="message", role=role, content=[{"type": text_type, "text": text}])
+links = {}
+if base != "-":
+    file, end = base.split(":")
+    ordinal = int(end)
+    links = {"forked_from_id": file, "history_base": {
+        "thread_id": file, "end_ordinal_exclusive": ordinal, "end_byte_offset": None}}
+line("session_meta", id=thread, timestamp="2026-11-20T09:00:00.000Z", cwd="/srv/app",
+     originator="codex-tui", cli_version="0.171.0", source="cli", history_mode="paginated", **links)
+for question in questions:
+    turn, answer = "%s %s" % (thread, question), question[:-1].capitalize() + "."
+    counts = {"input_tokens": 100 + ordinal, "cached_input_tokens": 10, "output_tokens": 7}
+    line("event_msg", type="task_started", turn_id=turn)
+    message("user", "input_text", question)
+    item("UserMessage", "text", question)
+    item("AgentMessage", "Text", answer)
+    message("assistant", "output_text", answer)
+    line("response_item", type="function_call", name="ls", arguments="{}", call_id=turn)
+    line("token_usage_record", thread_id=thread, turn_id=turn, usage=counts)
+    line("response_item", type="function_call_output", call_id=turn, output="Output")
+    line("event_msg", type="token_count", info={"last_token_usage": counts})
+    line("event_msg", type="task_complete", turn_id=turn)
+sys.stdout.writelines(json.dumps(row) + "\n" for row in rows)
+' "$1" "$(uuid "$2")" "$3" "${@:4}" >"$path"
+}
+# drawn THREAD TEXT...: what Codex draws of the exported thread below $work/view.
+drawn() {
+    PYTHONPATH=$(dirname "${BASH_SOURCE[0]}")/../../lib python3 -Bc '
+import sys, clients
+path = sys.argv[1]
+shown = clients.codex({path[path.index("sessions/"):]: open(path, "rb").read()})
+drawn = [text for what, text in shown if what in ("user", "assistant")]
+assert drawn == sys.argv[2:], drawn
+' "$(echo "$work/view/$day"/*"$(uuid "$1").jsonl")" "${@:2}" || fail "not drawn of $1"
+}
+export_thread() {
+    code 0 agentwal --store "$store" export --dialect codex --session "$(uuid "$1")" "$work/view"
+}
+# counts DIALECT PATTERN: the counts of input of the answers in an export of thread b.
+counts() {
+    agentwal --store "$store" export --dialect "$1" --stdout --session "$(uuid b)" 2>/dev/null |
+        grep -oE "$2" | grep -oE '[1-9][0-9]*' | paste -sd' '
+}
+
+# A fork is a whole paginated thread, and what another client went on with has turns too.
+rm -rf "$home"
+thread 1 a - 'one?' 'two?'
+thread 5 b "$(uuid a):11" 'fork?'
+begin
+give "$home"
+same '91 102' "$(counts pi '"usage":[{]"input":[0-9]+')" 'counts of pi'
+same '91 102' "$(counts claude '"input_tokens":[0-9]+,"cache_read')" 'counts of Claude Code'
+for thread in a b; do
+    export_thread $thread
+done
+drawn a 'one?' 'One.' 'two?' 'Two.'
+drawn b 'one?' 'One.' 'fork?' 'Fork.'
+head -1 "$work/view/$day"/*"$(uuid b).jsonl" >"$work/header"
+json "rows[0]['payload']['forked_from_id'] == '$(uuid a)' and rows[0]['ordinal'] == 0" \
+    "$work/header"
+# Another client goes on with the thread, with an image and a call; then Codex does.
+agentwal --store "$store" export --dialect pi --session "$(uuid b)" "$work/pi" >/dev/null
+python3 -ISc '
+import json, sys
+path = sys.argv[1]
+last = json.loads(open(path).readlines()[-1])["id"]
+usage = {"input": 5, "output": 6, "cacheRead": 0, "cacheWrite": 0, "totalTokens": 11,
+         "cost": {"input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0, "total": 0}}
+image = {"type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png"}
+def text(text):
+    return {"type": "text", "text": text}
+def answer(stop, *content):
+    return {"role": "assistant", "api": "a", "provider": "p", "model": "m", "usage": usage,
+            "stopReason": stop, "content": content}
+messages = [
+    {"role": "user", "content": [text("look?"), image]},
+    answer("toolUse", {"type": "thinking", "thinking": "Hm"}, text("I call."),
+           {"type": "toolCall", "id": "c", "name": "ls", "arguments": {}}),
+    {"role": "toolResult", "toolCallId": "c", "toolName": "ls", "isError": False,
+     "content": [text("a.txt")]},
+    answer("stop", text("Looked.")),
+    {"role": "user", "content": [image]},
+    answer("stop", text("An image."))]
+with open(path, "a") as file:
+    for number, message in enumerate(messages):
+        row = {"type": "message", "id": "%08x" % (0xabc0 + number), "parentId": last,
+               "timestamp": "2026-11-20T10:00:%02d.000Z" % number,
+               "message": dict(message, timestamp=1795168800000 + number)}
+        last = row["id"]
+        file.write(json.dumps(row) + "\n")
+' "$(echo "$work/pi"/sessions/*/*.jsonl)"
+give "$work/pi"
+went_on=('one?' 'One.' 'fork?' 'Fork.' 'look?' 'I call.' 'Looked.' 'An image.')
+export_thread b
+drawn b "${went_on[@]}"
+path=$(echo "$work/view/$day"/*"$(uuid b).jsonl")
+json '[[b["type"] for b in r["payload"]["item"]["content"]] for r in rows
+    if r["payload"].get("item", {}).get("type") == "UserMessage"][-2:] == [
+        ["text", "image"], ["text", "image"]]' "$path"
+json '[r["payload"]["item"]["summary_text"] for r in rows
+    if r["payload"].get("item", {}).get("type") == "Reasoning"] == [["Hm"]]' "$path"
+json 'sum(r["payload"].get("type") == "task_started" for r in rows) ==
+      sum(r["payload"].get("type") == "task_complete" for r in rows) == 4' "$path"
+python3 -ISc '
+import json, sys
+path, thread = sys.argv[1:]
+ordinal = json.loads(open(path).readlines()[-1])["ordinal"]
+with open(path, "a") as file:
+    for kind, payload in (
+            ("event_msg", {"type": "task_started", "turn_id": "last"}),
+            ("response_item", {"type": "message", "role": "user",
+                               "content": [{"type": "input_text", "text": "more?"}]}),
+            ("event_msg", {"type": "item_completed", "thread_id": thread, "turn_id": "last",
+                           "item": {"type": "UserMessage", "id": "u", "content": [
+                               {"type": "text", "text": "more?"}]}}),
+            ("event_msg", {"type": "task_complete", "turn_id": "last"})):
+        ordinal += 1
+        file.write(json.dumps({"timestamp": "2026-11-20T11:00:00.000Z", "ordinal": ordinal,
+                               "type": kind, "payload": payload}) + "\n")
+' "$path" "$(uuid b)"
+give --json "$work/view"
+json 'sum(r["appended"] for r in rows) == 4' "$work/stdout"
+went_on+=('more?')
+drawn b "${went_on[@]}"
+texts b 'one?' 'One.' 'fork?' 'Fork.' 'look?' 'I call.' 'Looked.' 'An image.' 'more?'
+for _ in 1 2; do
+    rm -rf "$work/view"
+    export_thread b
+    drawn b "${went_on[@]}"
+done
+give --json "$work/view"
+json 'sum(r["appended"] for r in rows) == 0' "$work/stdout"
+
 # Counts that come after the event of the answer are those of the answer.
 rm -rf "$home"
 put 1 a - - 0 'one?' 'One.'

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "agentwal/record.h"
+#include "engine/base/queued.h"
 #include "search/query/query.h"
 
 /* --- hits ----------------------------------------------------------------- */
@@ -275,7 +276,7 @@ static bool inherits(struct wal_session *session, const struct wal_record *recor
 }
 
 /* Whether the session shows the record as it is now: not an older version of a document, or of the
- * session's texts. */
+ * session's texts, nor a text that a later entry has. */
 static bool is_current(struct wal__query *query, const struct wal__shown_session *shown,
                        const struct wal_record *record, bool is_owner)
 {
@@ -289,7 +290,8 @@ static bool is_current(struct wal__query *query, const struct wal__shown_session
                    WAL_OK &&
                doc.version == record->sequence;
     }
-    return is_owner || inherits(shown->session, record);
+    return (is_owner || inherits(shown->session, record)) &&
+           !wal__queued_is_repeated(shown->session, record->entry);
 }
 
 /* Finds a session that is listed and that sees a record of a deleted one. */

@@ -104,6 +104,8 @@ def claude_sessions():
                       "timestamp": "2026-03-01T10:00:31.000Z"})
     tree.row("attachment", attachment={"type": "queued_command", "prompt": "A queued prompt",
                                        "commandMode": "prompt"})
+    tree.rows.append({"type": "api-request-blob", "sessionId": ID % 4, "message": {
+        "role": "user", "content": "A queued prompt that " + "is sent to the model " * 20}})
     tree.answer(text("Both are done."), message="msg_2")
     yield tree
 

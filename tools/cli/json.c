@@ -12,6 +12,7 @@
 
 #include "convert/model/dialect.h"
 #include "convert/source/source_lines.h"
+#include "engine/base/queued.h"
 #include "format/bytes/bytes.h"
 #include "format/json/json_text.h"
 
@@ -351,14 +352,15 @@ struct wal_slice cli_unescape(const struct wal__json_token *token, struct cli_te
     return text;
 }
 
-bool cli_entry_is_replay(const struct wal_entry *entry)
+bool cli_entry_is_repeated(struct wal_session *session, const struct wal_entry *entry)
 {
     struct wal__json_token mark;
 
-    return entry->meta.size > 0 &&
-           wal__json_find(entry->meta.data, (size_t)entry->meta.size, "replay", &mark) ==
-               WAL__JSON_OK &&
-           mark.kind == WAL__JSON_TRUE;
+    return (entry->meta.size > 0 &&
+            wal__json_find(entry->meta.data, (size_t)entry->meta.size, "replay", &mark) ==
+                WAL__JSON_OK &&
+            mark.kind == WAL__JSON_TRUE) ||
+           wal__queued_is_repeated(session, entry);
 }
 
 struct wal_slice cli_part_text(const struct wal__message_part *part,

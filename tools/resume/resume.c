@@ -327,7 +327,7 @@ static void print_messages(struct picker *picker, const char *id, FILE *file)
     }
     while (status == WAL_OK || (cli_is_damage(status) && cursor != NULL)) {
         status = wal_entry_cursor_next(cursor, &entry, NULL);
-        if (status == WAL_OK) {
+        if (status == WAL_OK && !cli_entry_is_repeated(session, &entry)) {
             walcat_print_preview(file, picker->store, &entry, PREVIEW_WIDTH);
             putc('\n', file);
             count++;

@@ -255,6 +255,9 @@ static void print_around(void *ctx, const struct wal_entry *entry, bool is_hit)
     if (printer->status != WAL_OK) {
         return;
     }
+    if (is_for_people(printer) && cli_entry_is_repeated(printer->session, entry)) {
+        return;
+    }
     if (is_for_people(printer)) {
         const struct terminal *terminal = printer->print->cli->terminal;
 

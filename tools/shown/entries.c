@@ -728,13 +728,15 @@ static void join_preview(struct joined *joined, const struct wal_entry *entry, b
 }
 
 /* Writes the member "text": the beginning of the entry's texts. */
-static void preview(struct shown *shown, const struct wal_entry *entry)
+static void preview(struct shown *shown, const struct wal_entry *entry, bool is_repeated)
 {
     struct cli_texts texts = {.items = NULL};
     struct joined joined = {.data = NULL};
     struct wal_slice text;
 
-    join_preview(&joined, entry, shown->hides_results);
+    if (!is_repeated) {
+        join_preview(&joined, entry, shown->hides_results);
+    }
     text = (struct wal_slice){joined.data, joined.size};
     if (shown->strike != NULL) {
         text = shown->strike(shown->ctx, cli_slice(NULL), text, &texts);
@@ -742,73 +744,6 @@ static void preview(struct shown *shown, const struct wal_entry *entry)
     cli_json_member_text(shown->json, "text", shown_cut(text, SHOWN_PREVIEW));
     cli_texts_deinit(&texts);
     free(joined.data);
-}
-
-/* --- the queue ---------------------------------------------------------- */
-
-enum {
-    QUEUE_ENTRIES_MAX = 4096 /* that are read to find a text of the queue again */
-};
-
-/* Opens a cursor on the entries after one. */
-static enum wal_status open_after(struct wal_session *session, uint64_t sequence,
-                                  struct wal_entry_cursor **cursor)
-{
-    struct wal_entry_cursor_options options = {.struct_size = sizeof(options),
-                                               .mode = WAL_ENTRY_CURSOR_ALL,
-                                               .flags = WAL_ENTRY_CURSOR_OUT_OF_LINE};
-    struct wal_entry entry = WAL_INIT(wal_entry);
-    uint64_t low = 0;
-    uint64_t high;
-    enum wal_status status = wal_entry_cursor_open(session, &options, cursor, NULL);
-
-    for (high = status == WAL_OK ? wal_entry_cursor_remaining(*cursor) : 0;
-         status == WAL_OK && low < high;) {
-        uint64_t middle = low + (high - low) / 2;
-
-        wal_entry_cursor_close(*cursor);
-        *cursor = NULL;
-        options.skip = middle;
-        status = wal_entry_cursor_open(session, &options, cursor, NULL);
-        if (status == WAL_OK && wal_entry_cursor_next(*cursor, &entry, NULL) == WAL_OK &&
-            entry.sequence <= sequence) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    wal_entry_cursor_close(*cursor);
-    *cursor = NULL;
-    options.skip = low;
-    return status == WAL_OK ? wal_entry_cursor_open(session, &options, cursor, NULL) : status;
-}
-
-bool shown_is_repeated(struct wal_session *session, const struct wal_entry *entry)
-{
-    struct wal_entry_cursor *cursor = NULL;
-    struct wal_entry later = WAL_INIT(wal_entry);
-    struct wal__queued queued = {.is_removed = false};
-    enum wal__queued_fate fate = WAL__QUEUED_OPEN;
-    struct wal__json_span payload;
-    struct wal__message message;
-
-    if (session == NULL || !cli_slice_equal(entry->type, cli_slice("queue-operation")) ||
-        !cli_entry_json(entry, &payload) || !wal__message_find(payload, &message) ||
-        !message.is_queued) {
-        return false;
-    }
-    queued.text = message.content.span;
-    if (open_after(session, entry->sequence, &cursor) == WAL_OK) {
-        for (unsigned i = 0; i < QUEUE_ENTRIES_MAX && fate == WAL__QUEUED_OPEN &&
-                             wal_entry_cursor_next(cursor, &later, NULL) == WAL_OK;
-             i++) {
-            if (cli_entry_json(&later, &payload)) {
-                fate = wal__queued_read(&queued, payload);
-            }
-        }
-    }
-    wal_entry_cursor_close(cursor);
-    return fate == WAL__QUEUED_REPEATED;
 }
 
 /* --- an entry ----------------------------------------------------------- */
@@ -879,7 +814,7 @@ static void put_place(struct shown *shown, const struct wal_entry *entry)
 static void put_entry(struct shown *shown, const struct wal_entry *entry, bool is_read)
 {
     uint64_t size = entry->payload_size > 0 ? entry->payload_size : entry->payload.size;
-    bool is_repeated = cli_entry_is_replay(entry) || shown_is_repeated(shown->session, entry);
+    bool is_repeated = cli_entry_is_repeated(shown->session, entry);
 
     put_place(shown, entry);
     wal__json_out_member_count(shown->json, "depth", entry->depth);
@@ -965,10 +900,12 @@ static enum wal_status node(struct shown *shown, struct wal_store *store,
     enum wal_status status = load(store, &loaded, &memory, &is_read, error);
 
     if (status == WAL_OK) {
+        bool is_repeated = cli_entry_is_repeated(shown->session, &loaded);
+
         wal__json_out_open(shown->json, '{');
         put_place(shown, &loaded);
-        put_role(shown, &loaded, cli_entry_is_replay(&loaded));
-        preview(shown, &loaded);
+        put_role(shown, &loaded, is_repeated);
+        preview(shown, &loaded, is_repeated);
         wal__json_out_close(shown->json, '}');
     }
     free(memory);

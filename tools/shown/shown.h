@@ -96,10 +96,6 @@ enum wal_status shown_entry(struct shown *shown, struct wal_store *store,
 enum wal_status shown_entry_with_payload(struct shown *shown, struct wal_store *store,
                                          const struct wal_entry *entry, struct wal_error *error);
 
-/* Whether the entry is a text that a person put into the queue, and that a later entry of the
- * session repeats. */
-bool shown_is_repeated(struct wal_session *session, const struct wal_entry *entry);
-
 /* Returns the time of an entry in milliseconds; 0: unknown. */
 int64_t shown_entry_time(const struct wal_entry *entry);
 

@@ -71,6 +71,7 @@ struct node {
 struct tree {
     const struct cli *cli;
     struct wal_store *store;
+    struct wal_session *session;
     struct cli_short_ids short_ids; /* for people, else none */
     struct shown_documents documents;
     struct node *nodes;
@@ -103,7 +104,7 @@ static void add_node(struct tree *tree, const struct wal_entry *entry)
     uint32_t parent = found != NULL ? *found : NONE;
     struct node *above;
 
-    if (cli_entry_is_replay(entry)) {
+    if (cli_entry_is_repeated(tree->session, entry)) {
         *cli_ids_get_or_add(&tree->ids, entry->id) = parent;
         return;
     }
@@ -359,7 +360,7 @@ static int print_tree(const struct cli *cli, struct wal_session *session,
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_entry_cursor *cursor = NULL;
     struct wal_entry_cursor *all = NULL;
-    struct tree tree = {.cli = cli, .store = view->store, .code = CLI_OK};
+    struct tree tree = {.cli = cli, .store = view->store, .session = session, .code = CLI_OK};
     enum wal_status status = cli_heads_read(&tree.heads, session, &error);
 
     if (status == WAL_OK) {
@@ -664,7 +665,7 @@ static void print(struct printer *printer, const struct wal_entry *entry)
 
     if (!printer->view->text) {
         status = cli_entry_write(&printer->json, store, entry, &error);
-    } else if (!cli_entry_is_replay(entry) && !shown_is_repeated(printer->session, entry)) {
+    } else if (!cli_entry_is_repeated(printer->session, entry)) {
         status = walcat_print_text(store, entry, &error);
     }
     if (status != WAL_OK) {

@@ -74,6 +74,34 @@ KIT_TEST(query__words_of_one_record)
     wal_search_close(search);
 }
 
+#define ENQUEUE(text) \
+    "{\"type\":\"queue-operation\",\"operation\":\"enqueue\",\"content\":\"" text "\"}"
+
+KIT_TEST(query__text_of_a_queue_is_found_where_it_is_repeated)
+{
+    struct wal_store *store = kit_store();
+    struct wal_session *session = kit_create(store, "s");
+    struct wal_search *search = kit_search(store);
+    struct wal_search_query query = kit_search_query("typed");
+    struct wal_search_summary summary = WAL_INIT(wal_search_summary);
+    struct wal_search_cursor *cursor = NULL;
+
+    append(session, "q", "queue-operation", ENQUEUE("typed words"));
+    append(session, "r", "queue-operation", ENQUEUE("typed and taken back"));
+    assert_string_equal(kit_hits(search, "words"), "s:q");
+    append(session, "a", "attachment",
+           "{\"type\":\"attachment\",\"attachment\":{\"type\":\"queued_command\","
+           "\"commandMode\":\"prompt\",\"prompt\":\"typed words\"}}");
+    assert_string_equal(kit_hits(search, "words"), "s:a");
+    assert_string_equal(kit_hits(search, "typed"), "s:a s:r");
+    query.hits_limit = 1;
+    assert_ok(wal_search_find(search, &query, &cursor, &summary, NULL));
+    assert_int_equal(summary.matches, 2);
+    wal_search_cursor_close(cursor);
+    wal_session_close(session);
+    wal_search_close(search);
+}
+
 KIT_TEST(query__grouped_and_ranked)
 {
     struct wal_store *store = kit_store();

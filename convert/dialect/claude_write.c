@@ -212,11 +212,7 @@ static bool claude_can_copy_verbatim(const struct wal__model_session *session,
 
 /* --- the client's list --------------------------------------------------- */
 
-/* claude_listing_init sets the first two fields; the others are zeroed. */
 struct claude_listing {
-    bool (*put)(void *ctx, const void *data, size_t size);
-    void *ctx;
-    uint64_t size;      /* bytes of the transcript */
     uint64_t last;      /* offset of the last prompt or title */
     bool is_near_start; /* a prompt or title is in the first 64 KiB */
     size_t prompt_size;
@@ -225,14 +221,6 @@ struct claude_listing {
 
 #define SCAN_WINDOW  65536
 #define ROW_OVERHEAD 1024 /* bytes of a prompt's row without its text */
-
-static bool count_and_put(void *ctx, const void *data, size_t size)
-{
-    struct claude_listing *listing = ctx;
-
-    listing->size += size;
-    return listing->put(listing->ctx, data, size);
-}
 
 /* Returns the text of a prompt that a person wrote, or an empty span. */
 static struct wal__json_span find_prompt(const struct wal__model_item *item)
@@ -272,10 +260,12 @@ static bool save_prompt(struct claude_listing *listing, struct wal__json_span pr
     return true;
 }
 
-static void write_prompt(struct claude_listing *listing, struct wal__json_span session,
-                         struct wal__json_out *out)
+static void write_prompt(struct wal__model_writer *writer, struct claude_listing *listing,
+                         struct wal__json_span session)
 {
-    listing->last = listing->size;
+    struct wal__json_out *out = &writer->out;
+
+    listing->last = writer->size;
     wal__json_out_open(out, '{');
     wal__json_out_member_str(out, "type", "last-prompt");
     wal__json_out_member_text(out, "lastPrompt",
@@ -283,7 +273,7 @@ static void write_prompt(struct claude_listing *listing, struct wal__json_span s
     wal__json_out_member(out, "sessionId", session);
     wal__json_out_member_bool(out, "walconv", true);
     wal__json_out_close_line(out);
-    listing->is_near_start |= listing->size <= SCAN_WINDOW;
+    listing->is_near_start |= writer->size <= SCAN_WINDOW;
 }
 
 static uint64_t estimate_size(const struct wal__model_item *item)
@@ -297,24 +287,23 @@ static uint64_t estimate_size(const struct wal__model_item *item)
     return size;
 }
 
-/* Call these before and after each item is written, and at the end. `session` is the id of the
- * transcript, `begin` the size before the item. False: no memory. */
-static bool claude_listing_before_item(struct claude_listing *listing,
+/* Called before each item is written. `session` is the id of the transcript. False: no memory. */
+static bool claude_listing_before_item(struct wal__model_writer *writer,
+                                       struct claude_listing *listing,
                                        const struct wal__model_item *item,
-                                       struct wal__json_span session, struct wal__arena *scratch,
-                                       struct wal__json_out *out)
+                                       struct wal__json_span session)
 {
     struct wal__json_span prompt = find_prompt(item);
 
     if (prompt.size == 0 || listing->prompt_size > 0) {
         return true;
     }
-    if (!save_prompt(listing, prompt, scratch)) {
+    if (!save_prompt(listing, prompt, writer->scratch)) {
         return false;
     }
-    if (!listing->is_near_start && listing->size + ROW_OVERHEAD <= SCAN_WINDOW &&
-        listing->size + estimate_size(item) > SCAN_WINDOW) {
-        write_prompt(listing, session, out);
+    if (!listing->is_near_start && writer->size + ROW_OVERHEAD <= SCAN_WINDOW &&
+        writer->size + estimate_size(item) > SCAN_WINDOW) {
+        write_prompt(writer, listing, session);
     }
     return true;
 }
@@ -654,10 +643,6 @@ static bool claude_begin(struct wal__model_writer *writer)
         session->dialect == writer->dialect &&
         (session->raw.size != claude->session.size ||
          memcmp(session->raw.data, claude->session.data, session->raw.size) != 0);
-    claude->listing.put = writer->out.put;
-    claude->listing.ctx = writer->out.ctx;
-    writer->out.put = count_and_put;
-    writer->out.ctx = &claude->listing;
     return claude->session.data != NULL && wal__model_write_stream(writer, 0);
 }
 
@@ -716,18 +701,17 @@ static bool claude_item(struct wal__model_writer *writer, const struct wal__mode
         return true;
     }
     begin_rows(writer, item);
-    if (!claude_listing_before_item(&claude->listing, item, claude->session, writer->scratch,
-                                    &writer->out)) {
+    if (!claude_listing_before_item(writer, &claude->listing, item, claude->session)) {
         return false;
     }
-    begin = claude->listing.size;
+    begin = writer->size;
     if (!write_item(writer, item)) {
         return false;
     }
     if (find_prompt(item).size > 0 || item->kind == WAL__ITEM_TITLE) {
-        WAL__ASSERT(begin >= claude->listing.last && begin <= claude->listing.size);
+        WAL__ASSERT(begin >= claude->listing.last && begin <= writer->size);
         claude->listing.last = begin;
-        claude->listing.is_near_start |= claude->listing.size <= SCAN_WINDOW;
+        claude->listing.is_near_start |= writer->size <= SCAN_WINDOW;
     }
     return true;
 }
@@ -737,8 +721,8 @@ static bool claude_end(struct wal__model_writer *writer)
     struct claude *claude = writer->state;
 
     if (!claude->is_agent && claude->listing.prompt_size > 0 && !claude->listing.is_near_start &&
-        claude->listing.size - claude->listing.last > SCAN_WINDOW) {
-        write_prompt(&claude->listing, claude->session, &writer->out);
+        writer->size - claude->listing.last > SCAN_WINDOW) {
+        write_prompt(writer, &claude->listing, claude->session);
     }
     return true;
 }
@@ -762,15 +746,6 @@ static bool claude_head(struct wal__model_writer *writer, struct wal__json_span 
     return true;
 }
 
-static bool claude_clone(struct wal__model_writer *writer, const void *original)
-{
-    struct claude *own = writer->state;
-
-    (void)original;
-    writer->out.ctx = &own->listing; /* counts the output */
-    return true;
-}
-
 const struct wal__dialect_write_ops wal__claude_write_ops = {
     .carries = WAL__CARRIES(BRANCHES) | WAL__CARRIES(SIDECHAINS) | WAL__CARRIES(TIMES) |
                WAL__CARRIES(THINKING) | WAL__CARRIES(SIGNATURES) | WAL__CARRIES(IMAGES) |
@@ -789,7 +764,6 @@ const struct wal__dialect_write_ops wal__claude_write_ops = {
     .item = claude_item,
     .end = claude_end,
     .state_size = sizeof(struct claude),
-    .clone = claude_clone,
     .can_copy_verbatim = claude_can_copy_verbatim,
     .head = claude_head,
 };

@@ -762,8 +762,8 @@ static bool pi_head(struct wal__model_writer *writer, struct wal__json_span id)
 
 static const struct wal__dialect_write_ops pi_write_ops = {
     .carries = ~(WAL__CARRIES(SIDECHAINS) | WAL__CARRIES(STREAMS) | WAL__CARRIES(BLOCKS) |
-                 WAL__CARRIES(REASONING) | WAL__CARRIES(FIELDS) | WAL__CARRIES(DAMAGED) |
-                 WAL__CARRIES(REDACTED)),
+                 WAL__CARRIES(REASONING) | WAL__CARRIES(FIELDS) | WAL__CARRIES(SURROGATES) |
+                 WAL__CARRIES(DAMAGED) | WAL__CARRIES(REDACTED)),
     .merges_parts = true,
     .links_starter = true,
     .path = pi_path,

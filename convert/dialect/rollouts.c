@@ -310,7 +310,7 @@ static bool rollouts_item(struct wal__model_writer *writer, const struct wal__mo
 static const struct wal__dialect_write_ops rollouts_write_ops = {
     .carries = WAL__CARRIES(TIMES) | WAL__CARRIES(THINKING) | WAL__CARRIES(SIGNATURES) |
                WAL__CARRIES(IMAGES) | WAL__CARRIES(RESULT_IMAGES) | WAL__CARRIES(TEXT_BOUNDARIES) |
-               WAL__CARRIES(EMPTY),
+               WAL__CARRIES(EMPTY) | WAL__CARRIES(SURROGATES),
     .merges_parts = true,
     .path = rollouts_path,
     .begin = rollouts_begin,

@@ -425,7 +425,8 @@ static bool sdk_end(struct wal__model_writer *writer)
     return true;
 }
 
-#define SDK_CARRIES (WAL__CARRIES(STREAMS) | WAL__CARRIES(TIMES) | WAL__CARRIES(EMPTY))
+#define SDK_CARRIES \
+    (WAL__CARRIES(STREAMS) | WAL__CARRIES(TIMES) | WAL__CARRIES(EMPTY) | WAL__CARRIES(SURROGATES))
 
 static const struct wal__dialect_write_ops sdk_write_ops = {
     .carries = SDK_CARRIES,

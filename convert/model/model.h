@@ -65,6 +65,7 @@ struct wal__dialect;
     X(META_NAMES, "kinds of messages that no person wrote") \
     X(LINES, "entries of another client")                   \
     X(FIELDS, "client-specific fields")                     \
+    X(SURROGATES, "unpaired surrogates, as U+FFFD")         \
     X(PARENTS, "parent session")                            \
     X(DAMAGED, "lines that are not JSON")                   \
     X(REDACTED, "redacted entries")

@@ -298,6 +298,8 @@ bool wal__model_merge_flush(struct wal__model_merge *merge)
 
 /* --- the writer ----------------------------------------------------------- */
 
+#define REPLACEMENT 0xfffd /* of unpaired surrogates */
+
 #define ATTEMPTS 64 /* to find a free id; all fail only if the set is full */
 
 static const struct wal__json_span none = {NULL, 0};
@@ -591,6 +593,14 @@ static bool fill_time(struct wal__model_writer *writer, struct wal__model_item *
     return item->time.data != NULL;
 }
 
+/* Determines what becomes of unpaired surrogates in what comes from this dialect. */
+static void set_source(struct wal__model_writer *writer, const struct wal__dialect *source)
+{
+    writer->replaces_surrogates =
+        source != writer->dialect &&
+        (writer->dialect->write_ops->carries & WAL__CARRIES(SURROGATES)) == 0;
+}
+
 static bool emit(void *ctx, struct wal__model_item *item)
 {
     struct wal__model_writer *writer = ctx;
@@ -609,6 +619,7 @@ static bool emit(void *ctx, struct wal__model_item *item)
     }
     writer->raw_items_left = out.raw.size > 0 ? item->raw_items_left : 0;
     writer->items++;
+    set_source(writer, item->dialect);
     if (!notify_written(writer, item->id, out.id, false) || !to->item(writer, &out) ||
         writer->out.has_failed) {
         return false;
@@ -627,11 +638,33 @@ static bool on_merged(void *ctx, struct wal__json_span id, struct wal__json_span
            notify_written(writer, id, to, true);
 }
 
+/* Writes JSON. No escape is in two pieces; a piece has the same size with U+FFFD in it. */
 static bool put(void *ctx, const void *data, size_t size)
 {
-    const struct wal__model_output *output = ctx;
+    struct wal__model_writer *writer = ctx;
+    const struct wal__model_output *output = writer->output;
+    const uint8_t *from = data; /* the first byte that is not written */
+    const uint8_t *at = from;
+    const uint8_t *end = from + size;
 
-    return output->put(output->ctx, data, size);
+    writer->size += size;
+    while (writer->replaces_surrogates && (at = memchr(at, '\\', (size_t)(end - at))) != NULL) {
+        const uint8_t *escape = at;
+        uint32_t character = REPLACEMENT;
+
+        if (!wal__json_character_read(&at, end, &character)) {
+            at = end; /* a high half at the end of a piece */
+        }
+        if (character == REPLACEMENT && at - escape == 6 && (escape[2] | 0x20) == 'd') {
+            writer->losses[WAL__FEATURE_SURROGATES]++;
+            if (!output->put(output->ctx, from, (size_t)(escape - from)) ||
+                !output->put(output->ctx, "\\ufffd", 6)) {
+                return false;
+            }
+            from = at;
+        }
+    }
+    return from == end || output->put(output->ctx, from, (size_t)(end - from));
 }
 
 bool wal__model_write_begin(struct wal__model_writer *writer)
@@ -639,7 +672,7 @@ bool wal__model_write_begin(struct wal__model_writer *writer)
     const struct wal__dialect_write_ops *to = writer->dialect->write_ops;
 
     writer->out.put = put;
-    writer->out.ctx = (void *)(uintptr_t)writer->output;
+    writer->out.ctx = writer;
     writer->written_ids.arena = writer->arena;
     writer->parts.arena = writer->arena;
     writer->tool_names.arena = writer->arena;
@@ -655,6 +688,7 @@ bool wal__model_write_begin(struct wal__model_writer *writer)
             return false;
         }
     }
+    set_source(writer, writer->session->dialect);
     return to->begin(writer) && !writer->out.has_failed;
 }
 
@@ -693,6 +727,7 @@ bool wal__model_write_clone(const struct wal__model_writer *writer,
 
     WAL__ASSERT(branch != writer);
     *branch = *writer;
+    branch->out.ctx = branch;
     branch->arena = arena;
     branch->scratch = arena;
     branch->written_ids = (struct wal__model_table){.arena = arena, .base = &writer->written_ids};
@@ -725,6 +760,7 @@ bool wal__model_write_end(struct wal__model_writer *writer, struct wal__json_spa
         return false;
     }
     writer->head = head;
+    set_source(writer, writer->session->dialect);
     if (written.size > 0 && to->head != NULL &&
         (written.size != writer->tip_size ||
          memcmp(written.data, writer->tip, written.size) != 0) &&

@@ -7,7 +7,8 @@
  *
  * Each loss is counted under its feature: the report of a conversion and the table of permitted
  * losses use these counts. A compaction or a summary that the dialect cannot carry becomes a
- * message with its text.
+ * message with its text. The escape of an unpaired surrogate, which strict clients and the
+ * interfaces of models refuse, becomes that of U+FFFD unless the text comes from the same dialect.
  *
  * Invariants: text, roles, tool calls, tool results and their order are kept. The written parent of
  * an item is its nearest written ancestor. A generated name of a file has no '/' and is none of "",
@@ -74,10 +75,12 @@ struct wal__model_writer {
     void *state;                                   /* of the dialect, in `arena` */
     uint64_t losses[WAL__FEATURE_COUNT];
     uint64_t items; /* count passed to the dialect */
+    uint64_t size;  /* bytes that were output */
     /* number of coming items that a written line already contains */
     uint32_t raw_items_left;
     struct wal__json_span first_id; /* the first written id */
     bool has_main_branch;           /* an item outside side chains was written */
+    bool replaces_surrogates;       /* in what is being written */
     int64_t time;                   /* of the last message that has one, or the session's */
     size_t tip_size;
     uint8_t tip[1600]; /* written id after which the client would continue */

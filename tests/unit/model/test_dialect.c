@@ -855,6 +855,59 @@ TEST(opencode_rule__own_documents_keep_their_bytes)
     model_kit_files_free(&out);
 }
 
+/* --------------------------------------------------------- surrogates --- */
+
+/* Texts that were cut inside of a character: Codex drops such a line whole, the interfaces of
+ * models refuse such a request. */
+TEST(surrogate_rule__unpaired_ones_are_replaced_and_counted)
+{
+    static const char *const dialects[] = {"codex", "pi", "opencode", "qwen", "gemini", "copilot"};
+    static const char text[] =
+        CLAUDE_ROW("user", "00000000-0000-4000-8000-000000000001", "null",
+                   CLAUDE_PROMPT("cut \\ud83d, \\ud83d\\ude00 \\\\ud83d \\uFFFD"))
+            CLAUDE_ROW("assistant", "00000000-0000-4000-8000-000000000002", U1,
+                       "\"message\":{\"id\":\"msg_1\",\"role\":\"assistant\",\"content\":["
+                       "{\"type\":\"text\",\"text\":\"and \\uDC00\\ud83d\"},"
+                       "{\"type\":\"tool_use\",\"id\":\"t\",\"name\":\"n\",\"input\":"
+                       "{\"a\":\"\\uDbFf\"}}]}");
+    struct model_kit_files out;
+    struct model_kit kit;
+
+    for (size_t i = 0; i < sizeof(dialects) / sizeof(dialects[0]); i++) {
+        uint64_t losses[WAL__FEATURE_COUNT] = {0};
+        out = (struct model_kit_files){.items = NULL};
+        model_kit_read_text(&kit, "claude", text);
+        assert_true(model_kit_write(&kit, dialects[i], &out, losses));
+        assert_true(losses[WAL__FEATURE_SURROGATES] >= 3);
+        assert_true(count_files(&out, "cut \\ufffd, \\ud83d\\ude00 \\\\ud83d \\uFFFD", "") > 0);
+        assert_true(count_files(&out, "and \\ufffd\\ufffd", "") > 0);
+        assert_int_equal(count_files(&out, "uDC00", ""), 0);
+        model_kit_free(&kit);
+        model_kit_files_free(&out);
+    }
+}
+
+/* Within a dialect, and in those that belong to no client, bytes stay. */
+TEST(surrogate_rule__own_and_neutral_texts_are_unchanged)
+{
+    static const char *const dialects[] = {"claude", "entries", "rollouts", "sdk", "spec11"};
+    static const char text[] = CLAUDE_ROW("user", "00000000-0000-4000-8000-000000000001", "null",
+                                          CLAUDE_PROMPT("cut \\ud83d"));
+    struct model_kit_files out;
+    struct model_kit kit;
+
+    for (size_t i = 0; i < sizeof(dialects) / sizeof(dialects[0]); i++) {
+        uint64_t losses[WAL__FEATURE_COUNT] = {0};
+        out = (struct model_kit_files){.items = NULL};
+        model_kit_read_text(&kit, "claude", text);
+        assert_true(model_kit_write(&kit, dialects[i], &out, losses));
+        assert_int_equal(losses[WAL__FEATURE_SURROGATES], 0);
+        assert_true(count_files(&out, "cut \\ud83d", "") > 0);
+        model_kit_free(&kit);
+        model_kit_files_free(&out);
+    }
+}
+
 struct thing {
     struct wal__json_span type;
     struct wal__json_span text;

@@ -161,6 +161,7 @@ static enum wal_status build_add(const struct wal__build *build, struct wal__sea
     enum wal_status status;
 
     options.flags = WAL_RECORD_CURSOR_DELETED;
+    options.payload_limit = WAL__EXTRACT_PAYLOAD_MAX;
     options.segment = build->segment->id;
     options.identity = build->segment->identity;
     options.after_sequence = head->last_sequence;

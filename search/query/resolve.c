@@ -741,6 +741,7 @@ enum wal_status wal__query_resolve(struct wal__query *query, struct wal_error *e
     enum wal_status status;
 
     options.flags = WAL_RECORD_CURSOR_DELETED;
+    options.payload_limit = WAL__EXTRACT_PAYLOAD_MAX;
     status = wal_record_cursor_open(query->search->store, &options, &resolving.cursor, error);
     if (status != WAL_OK) {
         return status;

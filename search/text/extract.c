@@ -15,8 +15,7 @@
 #include "format/payload/timestamp.h"
 
 enum {
-    WAL__EXTRACT_TEXT_MAX = 64 * 1024, /* bytes of a unit in a column */
-    WAL__EXTRACT_ARGUMENTS_MAX = 512   /* bytes of the arguments of a call */
+    WAL__EXTRACT_ARGUMENTS_MAX = 512 /* bytes of the arguments of a call */
 };
 
 /* --- messages of OpenCode ------------------------------------------------- */
@@ -101,17 +100,11 @@ enum wal__column wal__message_column(void *ctx, const struct wal_record *record,
     return columns->column;
 }
 
-/* Adds a text to the unit, cut to what its column may have. */
+/* Adds a text to the unit. */
 static void extract_add(struct wal__extractor *extractor, enum wal__column column,
                         struct wal__json_span text, struct wal__json_span tool)
 {
-    size_t left = WAL__EXTRACT_TEXT_MAX - extractor->sizes[column];
-    size_t size = text.size < left ? text.size : left;
-
-    while (size > 0 && size < text.size && (text.data[size] & 0xc0) == 0x80) {
-        size--; /* do not cut a character */
-    }
-    if (size == 0) {
+    if (text.size == 0) {
         return;
     }
     if (extractor->count == extractor->capacity) {
@@ -126,8 +119,7 @@ static void extract_add(struct wal__extractor *extractor, enum wal__column colum
         extractor->capacity = capacity;
     }
     extractor->fields[extractor->count++] = (struct wal__text_field){
-        .column = column, .text = {text.data, size}, .tool = {tool.data, tool.size}};
-    extractor->sizes[column] += size;
+        .column = column, .text = {text.data, text.size}, .tool = {tool.data, tool.size}};
 }
 
 /* --- calls of tools ------------------------------------------------------- */
@@ -436,7 +428,6 @@ static void begin_unit(struct wal__extractor *extractor)
 {
     wal__heap_arena_reset(&extractor->arena);
     extractor->count = 0;
-    memset(extractor->sizes, 0, sizeof(extractor->sizes));
 }
 
 /* Passes the unit on, if it has a text; false when it is the last one. */

@@ -30,6 +30,10 @@ enum wal__column {
     WAL__COLUMN_NONE = WAL__COLUMN_COUNT
 };
 
+/* Bytes of a payload that is searched: its texts are a row of SQLite, which has at most 1 GB, and
+ * are in memory for that. */
+#define WAL__EXTRACT_PAYLOAD_MAX (UINT64_C(256) << 20)
+
 /* A text of a column. */
 struct wal__text_field {
     enum wal__column column;
@@ -63,8 +67,7 @@ struct wal__extractor {
     struct wal__text_field *fields;
     size_t count;
     size_t capacity;
-    size_t sizes[WAL__COLUMN_COUNT]; /* bytes of the unit's fields */
-    bool has_failed;                 /* no memory */
+    bool has_failed; /* no memory */
 };
 
 void wal__extractor_init(struct wal__extractor *extractor, wal__message_column_fn *message_column,

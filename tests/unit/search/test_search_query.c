@@ -520,23 +520,27 @@ KIT_TEST(query__inside_words)
     wal_search_close(search);
 }
 
-KIT_TEST(query__long_text_is_cut)
+KIT_TEST(query__long_text_is_found_to_its_end)
 {
     struct wal_store *store = kit_store();
     struct wal_session *a = kit_create(store, "a");
     struct wal_search *search = kit_search(store);
-    char *text = malloc(400001);
+    static const size_t sizes[] = {400000, 20000000}; /* kept as blobs */
 
-    assert_non_null(text);
-    memset(text, ' ', 400000);
-    text[400000] = '\0';
-    memcpy(text, "begin", 5);
-    memcpy(text + 60000, "within", 6);
-    memcpy(text + 70000, "beyond", 6);
-    kit_say(a, "a1", "user", text); /* kept as a blob */
-    assert_string_equal(kit_hits(search, "begin within"), "a:a1");
-    assert_string_equal(kit_hits(search, "beyond"), "none");
-    free(text);
+    for (size_t i = 0; i < 2; i++) {
+        char *text = malloc(sizes[i] + 1);
+
+        assert_non_null(text);
+        memset(text, ' ', sizes[i]);
+        text[sizes[i]] = '\0';
+        memcpy(text, "begin", 5);
+        memcpy(text + 70000, i == 0 ? "beyond" : "ensues", 6);
+        memcpy(text + sizes[i] - 5, i == 0 ? "first" : "other", 5);
+        kit_say(a, i == 0 ? "a1" : "a2", "user", text);
+        free(text);
+    }
+    assert_string_equal(kit_hits(search, "begin beyond first"), "a:a1");
+    assert_string_equal(kit_hits(search, "\"ensues other\" begin"), "a:a2");
     wal_search_close(search);
 }
 

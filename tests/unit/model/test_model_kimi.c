@@ -93,8 +93,8 @@ TEST(model_kimi__records_of_a_step_are_one_answer)
     struct model_kit pi;
 
     snprintf(text, sizeof(text),
-             EVENT("\"type\":\"step.begin\",\"uuid\":\"s\"")
-                 "%s" EVENT("%s") EVENT("%s") "%s" EVENT("%s") EVENT("%s")
+             EVENT("\"type\":\"step.begin\",\"uuid\":\"s\"") "%s" EVENT("%s")
+                 EVENT("%s") "%s" EVENT("%s") EVENT("%s")
                      EVENT("\"type\":\"step.end\",\"uuid\":\"s\""),
              "{\"type\":\"llm.request\",\"model\":\"k\"}\n", thought,
              "\"type\":\"content.part\",\"part\":" TEXT("go"), usage, call, result);

@@ -6,8 +6,8 @@
 #   asan  clang, address and undefined behaviour sanitizers; the tests with a
 #         cluster, and most scripts, only with --long, or when it is the only tree
 #   tsan  gcc, thread sanitizer; the tests labelled threads
-#   gcc   gcc, no sanitizer: all but the unit tests and the fuzz corpora, unless it
-#         is the only tree; last
+#   gcc   gcc, no sanitizer: all but the unit tests, the simulator and the fuzz
+#         corpora, unless it is the only tree; last
 #
 # NAME...   only the tests whose names match one of these patterns
 # --long    the long campaigns too: crash, power loss and fuzzing for minutes
@@ -123,9 +123,10 @@ tree() {
     gcc)
         dir=$(deps_build_dir "$root" gcc)
         if [ "${#trees[@]}" -gt 1 ] && [ "${#names[@]}" -eq 0 ]; then
+            # The benchmarks are only compiled.
             build "$dir" all -DCMAKE_C_COMPILER=gcc -DCMAKE_CXX_COMPILER=g++ \
-                -DAGENTWAL_UNIT_TESTS=OFF
-            run "$dir" -LE "^(unit|fuzz${left_out:+|$left_out})\$"
+                -DAGENTWAL_BENCH_FLAGS=-O0 -DAGENTWAL_UNIT_TESTS=OFF
+            run "$dir" -LE "^(unit|sim|fuzz${left_out:+|$left_out})\$"
         else
             build "$dir" all -DCMAKE_C_COMPILER=gcc -DCMAKE_CXX_COMPILER=g++ \
                 -DAGENTWAL_UNIT_TESTS=ON

@@ -3,11 +3,12 @@
 #
 # Builds agentwal three times and runs the tests of each build:
 #
-#   asan  clang, address and undefined behaviour sanitizers; the tests with a
-#         cluster, and most scripts, only with --long, or when it is the only tree
+#   asan  clang, address and undefined behaviour sanitizers; the tests with a cluster,
+#         those that kill processes, and most scripts, only with --long, or when it is
+#         the only tree
 #   tsan  gcc, thread sanitizer; the tests labelled threads
-#   gcc   gcc, no sanitizer: all but the unit tests, the simulator and the fuzz
-#         corpora, unless it is the only tree; last
+#   gcc   gcc, no sanitizer: all but the unit tests, the simulator, the damaged stores
+#         and the fuzz corpora, unless it is the only tree; last
 #
 # NAME...   only the tests whose names match one of these patterns
 # --long    the long campaigns too: crash, power loss and fuzzing for minutes
@@ -126,7 +127,7 @@ tree() {
             # The benchmarks are only compiled.
             build "$dir" all -DCMAKE_C_COMPILER=gcc -DCMAKE_CXX_COMPILER=g++ \
                 -DAGENTWAL_BENCH_FLAGS=-O0 -DAGENTWAL_UNIT_TESTS=OFF
-            run "$dir" -LE "^(unit|sim|fuzz${left_out:+|$left_out})\$"
+            run "$dir" -LE "^(unit|sim|golden|fuzz${left_out:+|$left_out})\$"
         else
             build "$dir" all -DCMAKE_C_COMPILER=gcc -DCMAKE_CXX_COMPILER=g++ \
                 -DAGENTWAL_UNIT_TESTS=ON
@@ -139,7 +140,7 @@ tree() {
             -DAGENTWAL_SANITIZE=address
         prefix=("${fixed_layout[@]}")
         if [ "${#trees[@]}" -gt 1 ] && [ -n "$left_out" ]; then
-            run "$dir" -LE "^(timing|style|remote|plain|$left_out)\$"
+            run "$dir" -LE "^(timing|style|remote|plain|crash|model|$left_out)\$"
         else
             run "$dir" -LE '^(timing|style)$'
         fi

@@ -1,17 +1,39 @@
 #!/usr/bin/env bash
-# The packages install into an empty root, work there, and leave nothing when
+# tools/quickstart.sh in a fresh copy of the sources builds without a word and
+# shows its parts; if the build fails it shows the end of the log. The packages
+# of that build install into an empty root, work there, and leave nothing when
 # they are removed; the archive of the tools runs where no library is; and what
 # cmake --install wrote, the target uninstall removes.
 set -euo pipefail
 
 fail() {
-    printf 'packages.sh: %s\n' "$*" >&2
+    printf 'release.sh: %s\n' "$*" >&2
     exit 1
 }
 
+# The first result -----------------------------------------------------------------
+
+mkdir copy home
+git -C "$AGENTWAL_SOURCE" ls-files -z | (cd "$AGENTWAL_SOURCE" &&
+    xargs -0 cp --parents -t "$OLDPWD/copy")
+export HOME=$PWD/home
+unset AGENTWAL_STORE DESTDIR
+
+begin=$(date +%s)
+copy/tools/quickstart.sh >output 2>errors || { cat errors && fail 'quickstart.sh failed'; }
+printf 'from the sources to the first result: %d s\n' $(($(date +%s) - begin))
+for heading in Import Tree Export Fork Rewind Check 'Go on'; do
+    grep -qx "$heading" output || fail "no $heading"
+done
+[ "$(wc -l <output)" -lt 100 ] || fail 'is long'
+[ ! -s errors ] || { cat errors && fail 'prints to standard error'; }
+[ -e copy/build/quickstart/quickstart-store/MANIFEST ] || fail 'no store'
+tree=$PWD/copy/build/quickstart
+
+# The packages -------------------------------------------------------------------
+
 session=$AGENTWAL_SOURCE/tools/example/session.jsonl
-tree=$AGENTWAL_BUILD/packages-tree
-"$AGENTWAL_SOURCE/tools/package.sh" --build "$tree" "$PWD/packages"
+copy/tools/package.sh --build "$tree" "$PWD/packages"
 version=$("$WALBIN/agentwal" --version)
 version=${version#agentwal }
 series=${version%.*}
@@ -194,7 +216,6 @@ fi
 
 # Uninstalling -------------------------------------------------------------------
 
-unset DESTDIR
 cmake --install "$tree" --prefix "$PWD/prefix" >install.log
 touch prefix/include/other.h
 first_result "$PWD/prefix/bin"
@@ -205,3 +226,13 @@ left=$(find prefix -not -type d)
 ! cmake --build "$tree" --target uninstall >uninstall.log 2>&1 ||
     fail 'uninstalled twice'
 grep -q 'Nothing was installed' uninstall.log || fail 'no reason'
+
+# A build that fails -------------------------------------------------------------
+
+printf 'this is not C\n' >>copy/engine/base/error.c
+code=0
+copy/tools/quickstart.sh >output 2>errors || code=$?
+[ "$code" -eq 1 ] || fail "exit code $code"
+grep -q 'this is not C' errors || fail 'no end of the log'
+grep -q 'the build failed; .*quickstart.log has all' errors || fail 'no path'
+[ "$(wc -l <errors)" -lt 40 ] || fail 'the end of the log is long'

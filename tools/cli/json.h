@@ -109,8 +109,9 @@ enum wal_status cli_entry_write_value(struct wal__json_out *json, struct wal_sto
  * when the payload is not JSON. */
 bool cli_entry_json(const struct wal_entry *entry, struct wal__json_span *value);
 
-/* Whether another entry of the session shows what this one does: the entry is a line that its client
- * wrote again, or a text of a queue that a later one repeats. Without a session no text does. */
+/* Whether another entry of the session shows what this one does: the entry is a line that its
+ * client wrote again, or a text of a queue that a later one repeats. Without a session no text
+ * does. */
 bool cli_entry_is_repeated(struct wal_session *session, const struct wal_entry *entry);
 
 /* Unescapes a JSON string; texts owns the result. Empty for other values. */

@@ -7,7 +7,7 @@
  * known. The session is known by the path of the file.
  *
  * A user's text has the words of a person in the tag user_query, after what the client adds for the
- * model. A text that is one other tag is not a person's.
+ * model (format/payload/first_text.h).
  *
  * Invariant: every line moves the head. The client's other files are its own, so that nothing can
  * be written for it.
@@ -21,6 +21,7 @@
 #include "convert/model/model_content.h"
 #include "convert/model/model_member.h"
 #include "format/json/json_text.h"
+#include "format/payload/first_text.h"
 #include "format/payload/timestamp.h"
 
 /* --- tags in a text ------------------------------------------------------ */
@@ -30,50 +31,21 @@ static const uint8_t *find(struct wal__json_span text, const char *part)
     return text.size > 0 ? memmem(text.data, text.size, part, strlen(part)) : NULL;
 }
 
-/* Sets *inner to what is between the first tag of the name and its last end. The characters are as
- * in the JSON string. Returns false if there is no such tag. */
-static bool find_tag(struct wal__json_span text, const char *name, struct wal__json_span *inner)
+/* Sets *time to what is in the first tag timestamp. Returns false if there is none. */
+static bool find_time(struct wal__json_span text, struct wal__json_span *time)
 {
-    char open[32] = "<";
-    char close[32] = "</";
-    const uint8_t *begin;
-    const uint8_t *end = NULL;
-    struct wal__json_span rest;
+    const uint8_t *begin = find(text, "<timestamp>");
+    const uint8_t *end;
 
-    strncat(strncat(open, name, 24), ">", 2);
-    strncat(strncat(close, name, 24), ">", 2);
-    begin = find(text, open);
     if (begin == NULL) {
         return false;
     }
-    begin += strlen(open);
-    rest = (struct wal__json_span){begin, text.size - (size_t)(begin - text.data)};
-    for (const uint8_t *at; (at = find(rest, close)) != NULL;) {
-        end = at;
-        at += strlen(close);
-        rest.size -= (size_t)(at - rest.data);
-        rest.data = at;
-    }
-    if (end == NULL) {
-        return false;
-    }
-    *inner = (struct wal__json_span){begin, (size_t)(end - begin)};
-    return true;
-}
-
-/* Whether all of a JSON string is in one tag. */
-static bool is_tag(struct wal__json_span string)
-{
-    const uint8_t *end = string.size > 5 ? memchr(string.data, '>', string.size) : NULL;
-    size_t size;
-
-    if (end == NULL || string.data[1] != '<' || string.data[string.size - 2] != '>') {
-        return false;
-    }
-    size = (size_t)(end - string.data) - 1; /* of "<name" */
-    return size > 1 && string.size >= 2 * size + 6 &&
-           memcmp(string.data + 2, string.data + string.size - 1 - size, size - 1) == 0 &&
-           memcmp(string.data + string.size - 3 - size, "</", 2) == 0;
+    begin += strlen("<timestamp>");
+    text.size -= (size_t)(begin - text.data);
+    text.data = begin;
+    end = find(text, "</timestamp>");
+    *time = (struct wal__json_span){begin, end != NULL ? (size_t)(end - begin) : 0};
+    return end != NULL;
 }
 
 /* Advances past the text; false if the next characters are others. */
@@ -123,7 +95,7 @@ static bool take_month(struct wal__json_span *rest, unsigned *month)
     return false;
 }
 
-/* Reads a time as "Friday, Sep 4, 2026, 2:21 AM (UTC+8)"; 0 if it is none. */
+/* Reads a time as "Friday, Sep 4, 2026, 2:21 AM (UTC+8)", or (UTC); 0 if it is none. */
 static int64_t read_time(struct wal__json_span rest)
 {
     char iso[] = "0000-00-00T00:00:00+00:00";
@@ -150,8 +122,13 @@ static int64_t read_time(struct wal__json_span rest)
     }
     numbers[3] = numbers[3] % 12 + (is_afternoon ? 12 : 0);
     is_west = take(&rest, "-");
-    if ((!is_west && !take(&rest, "+")) || !take_number(&rest, &numbers[5]) ||
-        (take(&rest, ":") && !take_number(&rest, &numbers[6])) || !take(&rest, ")")) {
+    if (is_west || take(&rest, "+")) {
+        if (!take_number(&rest, &numbers[5]) ||
+            (take(&rest, ":") && !take_number(&rest, &numbers[6]))) {
+            return 0;
+        }
+    }
+    if (!take(&rest, ")")) {
         return 0;
     }
     for (size_t i = 0; i < 7; i++) {
@@ -225,7 +202,7 @@ static enum wal__json_status cursor_read(const void *data, size_t size, struct w
     if (line->time.size == 0 && line->time_ms == 0 &&
         wal__line_string_is(&members[LINE_ROLE], "user") &&
         members[LINE_CONTENT].value.kind != WAL__JSON_NONE &&
-        find_tag(members[LINE_CONTENT].value.span, "timestamp", &tag)) {
+        find_time(members[LINE_CONTENT].value.span, &tag)) {
         line->time_ms = read_time(tag);
     }
     return WAL__JSON_OK;
@@ -240,59 +217,34 @@ static const struct wal__field line_fields[] = {
     {.key = NULL},
 };
 
-/* Returns a JSON string of characters that are those of one, without the line feeds and spaces
- * around them. Data is NULL without memory. */
-static struct wal__json_span quote(struct wal__arena *arena, struct wal__json_span inner)
-{
-    uint8_t *text;
-
-    for (size_t width; inner.size > 0; inner.data += width, inner.size -= width) {
-        width = inner.data[0] == ' ' ? 1 : 2;
-        if (width == 2 && (inner.size < 2 || memcmp(inner.data, "\\n", 2) != 0)) {
-            break;
-        }
-    }
-    for (size_t width; inner.size > 0; inner.size -= width) {
-        const uint8_t *last = inner.data + inner.size - 1;
-        width = *last == ' ' ? 1 : 2;
-        /* Not the end of an escaped backslash. */
-        if (width == 2 && (inner.size < 2 || memcmp(last - 1, "\\n", 2) != 0 ||
-                           (inner.size > 2 && last[-2] == '\\'))) {
-            break;
-        }
-    }
-    text = wal__arena_alloc(arena, inner.size + 2);
-    if (text == NULL) {
-        return (struct wal__json_span){NULL, 0};
-    }
-    text[0] = '"';
-    if (inner.size > 0) {
-        memcpy(text + 1, inner.data, inner.size);
-    }
-    text[inner.size + 1] = '"';
-    return (struct wal__json_span){text, inner.size + 2};
-}
-
-/* Leaves the words of a person in a user's message. False: no memory. */
+/* Leaves the words of a person in a user's message; one without any is not by a person. False: no
+ * memory. */
 static bool read_words(struct wal__arena *arena, struct wal__model_item *item)
 {
-    bool is_meta = item->block_count > 0;
+    size_t kept = 0;
 
     for (size_t i = 0; i < item->block_count; i++) {
-        struct wal__model_block *block = &item->blocks[i];
-        struct wal__json_span inner;
+        struct wal__model_block block = item->blocks[i];
+        struct wal__json_span all = {block.text.data + 1, block.text.size - 2};
+        struct wal__json_span words;
 
-        is_meta &= block->kind == WAL__BLOCK_TEXT && is_tag(block->text);
-        if (block->kind == WAL__BLOCK_TEXT && find_tag(block->text, "user_query", &inner)) {
-            is_meta = false;
-            item->fields++; /* what the client added */
-            block->text = quote(arena, inner);
-            if (block->text.data == NULL) {
+        if (block.kind == WAL__BLOCK_TEXT && block.text.size > 2) {
+            if (!wal__user_words(all, &words)) {
+                continue;
+            }
+            item->fields += words.size < all.size ? 1 : 0; /* what the client added */
+            block.text = words.size < all.size ? wal__arena_quote(arena, words) : block.text;
+            if (block.text.data == NULL) {
                 return false;
             }
         }
+        item->blocks[kept++] = block;
     }
-    item->is_meta = is_meta;
+    item->is_meta = kept == 0 && item->block_count > 0;
+    if (!item->is_meta) {
+        item->fields += (uint32_t)(item->block_count - kept);
+        item->block_count = kept;
+    }
     return true;
 }
 

@@ -111,6 +111,21 @@ struct wal__json_span wal__arena_unescape(struct wal__arena *arena, struct wal__
     return (struct wal__json_span){text, size};
 }
 
+struct wal__json_span wal__arena_quote(struct wal__arena *arena, struct wal__json_span characters)
+{
+    uint8_t *string = wal__arena_alloc(arena, characters.size + 2);
+
+    if (string == NULL) {
+        return (struct wal__json_span){NULL, 0};
+    }
+    string[0] = '"';
+    if (characters.size > 0) {
+        memcpy(string + 1, characters.data, characters.size);
+    }
+    string[characters.size + 1] = '"';
+    return (struct wal__json_span){string, characters.size + 2};
+}
+
 struct wal__json_span wal__arena_escape(struct wal__arena *arena, struct wal__json_span text)
 {
     const struct wal__json_span none = {NULL, 0};

@@ -44,6 +44,10 @@ char *wal__arena_copy_text(struct wal__arena *arena, const char *text);
  * `string`. Its data is NULL if there is no memory or `string` is no string. */
 struct wal__json_span wal__arena_unescape(struct wal__arena *arena, struct wal__json_span string);
 
+/* Puts quotes around the characters of a JSON string. The result's data is NULL if there is no
+ * memory. */
+struct wal__json_span wal__arena_quote(struct wal__arena *arena, struct wal__json_span characters);
+
 /* Encodes a text as a JSON string with quotes. The result's data is NULL if there is no memory or
  * the text is not UTF-8. */
 struct wal__json_span wal__arena_escape(struct wal__arena *arena, struct wal__json_span text);

@@ -40,6 +40,27 @@ bool wal__first_text(struct wal__span payload, uint8_t out[WAL__FIRST_TEXT_MAX],
 bool wal__first_text_of_subagent(struct wal__span payload, uint8_t out[WAL__FIRST_TEXT_MAX],
                                  size_t *size);
 
+/* What a tag says of the text in it, which a client wrote into a user's message. */
+enum wal__user_tag {
+    WAL__TAG_NONE,      /* no tag of a client */
+    WAL__TAG_WORDS,     /* a person's words */
+    WAL__TAG_COMMAND,   /* of a person to the client */
+    WAL__TAG_ARGUMENTS, /* of the command */
+    WAL__TAG_REPEATED,  /* the command once more */
+    WAL__TAG_NOTE       /* of the client */
+};
+
+/* Reads a tag at the beginning of the characters of a JSON string, of which *inner is what is in
+ * it, and removes it from them. In a text that ends with a user_query every other tag is a note. */
+enum wal__user_tag wal__user_tag_read(struct wal__json_span *text, struct wal__json_span *inner);
+
+/* Removes white space, escaped or not, from both ends of the characters of a JSON string. */
+struct wal__json_span wal__user_trim(struct wal__json_span text);
+
+/* Sets *words to the words of a person in the characters of a JSON string: what is in a tag for
+ * them, else what follows notes. False: they are the client's, or a command. */
+bool wal__user_words(struct wal__json_span text, struct wal__json_span *words);
+
 /* Whether a JSON string begins with a context that clients inject. */
 bool wal__first_text_is_injected(struct wal__json_span string);
 

@@ -467,63 +467,6 @@ struct visit {
 
 /* --- texts of a user ----------------------------------------------------- */
 
-/* What a tag around a text says of it. */
-static const struct {
-    const char *name;
-    enum wal__message_part_kind kind; /* OTHER: left out */
-} tags[] = {
-    {"command-name", WAL__PART_COMMAND},      {"command-args", WAL__PART_TEXT},
-    {"command-message", WAL__PART_OTHER},     {"bash-input", WAL__PART_COMMAND},
-    {"bash-stdout", WAL__PART_NOTE},          {"bash-stderr", WAL__PART_NOTE},
-    {"local-command-stdout", WAL__PART_NOTE}, {"local-command-stderr", WAL__PART_NOTE},
-    {"local-command-caveat", WAL__PART_NOTE}, {"system-reminder", WAL__PART_NOTE},
-    {"task-notification", WAL__PART_NOTE},    {"ide_opened_file", WAL__PART_NOTE},
-    {"ide_selection", WAL__PART_NOTE},        {"ide_diagnostics", WAL__PART_NOTE},
-};
-
-enum {
-    TAG_COUNT = sizeof(tags) / sizeof(tags[0])
-};
-
-/* Skips white space, escaped or not. */
-static const uint8_t *skip_space(const uint8_t *at, const uint8_t *end)
-{
-    while (at < end) {
-        bool is_escape = end - at > 1 && at[0] == '\\' && strchr("nrt", at[1]) != NULL;
-
-        if (*at != ' ' && !is_escape) {
-            break;
-        }
-        at += is_escape ? 2 : 1;
-    }
-    return at;
-}
-
-/* Reads a text in a tag at *at, and advances past it. Returns its index, or TAG_COUNT. */
-static size_t read_tag(const uint8_t **at, const uint8_t *end, struct wal__json_span *inner)
-{
-    for (size_t i = 0; i < TAG_COUNT; i++) {
-        size_t size = strlen(tags[i].name);
-        const uint8_t *text = *at + size + 2;
-        const uint8_t *close;
-
-        if ((size_t)(end - *at) < 2 * size + 5 || **at != '<' ||
-            memcmp(*at + 1, tags[i].name, size) != 0 || text[-1] != '>') {
-            continue;
-        }
-        for (close = text; (close = memmem(close, (size_t)(end - close), "</", 2)) != NULL;
-             close += 2) {
-            if ((size_t)(end - close) >= size + 3 && memcmp(close + 2, tags[i].name, size) == 0 &&
-                close[size + 2] == '>') {
-                *inner = (struct wal__json_span){text, (size_t)(close - text)};
-                *at = close + size + 3;
-                return i;
-            }
-        }
-    }
-    return TAG_COUNT;
-}
-
 static void pass_excerpt(const struct visit *visit, enum wal__message_part_kind kind,
                          struct wal__json_span text, struct wal__json_span value)
 {
@@ -540,33 +483,31 @@ static void pass_excerpt(const struct visit *visit, enum wal__message_part_kind 
 /* Passes the parts of a text that begins with a tag; false if it does not. */
 static bool pass_tagged(const struct visit *visit, const struct wal__json_token *text)
 {
-    const uint8_t *at = text->span.data + 1;
-    const uint8_t *end = at + text->span.size - 2;
-    struct wal__json_span command = {NULL, 0};
-    struct wal__json_span arguments = {NULL, 0};
+    const struct wal__json_span none = {NULL, 0};
+    const enum wal__message_part_kind words = visit->is_meta ? WAL__PART_NOTE : WAL__PART_TEXT;
+    struct wal__json_span rest = {text->span.data + 1, text->span.size - 2};
+    struct wal__json_span command = none;
+    struct wal__json_span arguments = none;
     struct wal__json_span inner;
     bool is_tagged = false;
-    size_t tag;
+    enum wal__user_tag tag;
 
-    at = skip_space(at, end);
-    while ((tag = read_tag(&at, end, &inner)) < TAG_COUNT) {
-        if (tags[tag].kind == WAL__PART_COMMAND) {
+    while ((tag = wal__user_tag_read(&rest, &inner)) != WAL__TAG_NONE) {
+        if (tag == WAL__TAG_COMMAND) {
             command = inner;
-        } else if (tags[tag].kind == WAL__PART_TEXT) {
+        } else if (tag == WAL__TAG_ARGUMENTS) {
             arguments = inner;
-        } else if (tags[tag].kind == WAL__PART_NOTE) {
-            pass_excerpt(visit, WAL__PART_NOTE, inner, (struct wal__json_span){NULL, 0});
+        } else if (tag != WAL__TAG_REPEATED) {
+            pass_excerpt(visit, tag == WAL__TAG_WORDS ? words : WAL__PART_NOTE, inner, none);
         }
         is_tagged = true;
-        at = skip_space(at, end);
     }
     if (command.size > 0) {
         pass_excerpt(visit, WAL__PART_COMMAND, command, arguments);
     }
-    if (is_tagged && at < end) {
-        pass_excerpt(visit, visit->is_meta ? WAL__PART_NOTE : WAL__PART_TEXT,
-                     (struct wal__json_span){at, (size_t)(end - at)},
-                     (struct wal__json_span){NULL, 0});
+    rest = wal__user_trim(rest);
+    if (is_tagged && rest.size > 0) {
+        pass_excerpt(visit, words, rest, none);
     }
     return is_tagged;
 }

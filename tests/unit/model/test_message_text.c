@@ -124,6 +124,24 @@ TEST(message_text__other_tags_are_words_of_a_person)
                 "text:<system-reminder>a</system-reminder>;");
 }
 
+TEST(message_text__words_of_a_person_are_in_a_tag)
+{
+    check_parts(USER("\"<timestamp>Friday</timestamp>\\n<user_query>\\n my \\\\n words\\n"
+                     "</user_query>\\n\""),
+                "note:Friday;text:my \\n words;");
+    check_parts(USER("\"<anything>a</anything><user_query>b</user_query> c</user_query>\""),
+                "note:a;text:b</user_query> c;");
+    check_parts(USER("\"<USER_REQUEST>b</USER_REQUEST>\\n<ADDITIONAL_METADATA>{}"
+                     "</ADDITIONAL_METADATA>\""),
+                "text:b;note:{};");
+    check_parts(USER("\"<environment_context>\\n<cwd>/w</cwd>\\n</environment_context>\""),
+                "note:<cwd>/w</cwd>;");
+    /* A tag that people write too is the client's only without anything else. */
+    check_parts(USER("\"<context>a</context>\""), "note:a;");
+    check_parts(USER("\"<context>a</context> b\""), "text:<context>a</context> b;");
+    check_parts(USER("\"<context>a</context><user_query>b</user_query>\""), "note:a;text:b;");
+}
+
 TEST(message_text__escape_sequences_that_are_not_colours_stay)
 {
     check_parts(USER("\"a\\u001b[2Kb\\u001b[\""), "text:a\033[2Kb\033[;");

@@ -259,6 +259,16 @@ TEST(first_text__injected_context_is_skipped)
                 "{\"type\":\"text\",\"text\":\"mend it\"}]}",
                 "mend it");
     assert_text("{\"role\":\"user\",\"content\":\"<b>mend</b> it\"}", "<b>mend</b> it");
+    /* Words in a tag for them, and those after notes, are a person's. */
+    assert_text("{\"role\":\"user\",\"content\":[{\"text\":\"<timestamp>t</timestamp>\\n"
+                "<user_query>\\nmend it\\n</user_query>\",\"type\":\"text\"}]}",
+                "mend it");
+    assert_text("{\"role\":\"user\",\"content\":\"<system-reminder>s</system-reminder>"
+                "\\nmend it\",\"x\":\"</system-reminder>\"}",
+                "mend it");
+    assert_none("{\"role\":\"user\",\"content\":\"<user_query> </user_query>\"}");
+    assert_none("{\"role\":\"user\",\"content\":\"<system-reminder>\",\"x\":"
+                "\"</system-reminder>mend it\"}");
 }
 
 TEST(first_text__first_text_of_an_array_counts)

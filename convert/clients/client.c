@@ -213,7 +213,10 @@ static void read_component(const char *pattern, size_t pattern_size, struct wal_
     const struct {
         const char *name;
         struct wal_slice *slice;
-    } names[] = {{"{id}", &ids->id}, {"{starter}", &ids->starter}, {"{agent}", &ids->agent}};
+    } names[] = {{"{id}", &ids->id},
+                 {"{starter}", &ids->starter},
+                 {"{agent}", &ids->agent},
+                 {"{project}", &ids->project}};
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         size_t size = strlen(names[i].name);

@@ -8,7 +8,7 @@
  * folder, wherever that, or the root, is. The components of a pattern may contain '*', which
  * matches no '/'; the component '**' matches everything below. A component that begins with "{id}",
  * "{starter}" or "{agent}" matches as one with '*' there, and what that matches identifies the
- * session, for clients whose lines do not.
+ * session, for clients whose lines do not. "{project}" is the name of a project's folder.
  *
  * The files in `unread` are counted and reported with what to do about them. A client whose
  * sessions are all of that kind has no dialect.
@@ -56,6 +56,9 @@ enum {
  * for a time, which may be a number of milliseconds. */
 struct wal__client_info {
     const char *path; /* below the client's folder, with "{id}" and '*'; NULL: there is none */
+    /* An object with the names of the folders of projects by their directories, instead of the
+     * members below; or NULL. */
+    const char *projects;
     const char *title;
     const char *untitled; /* the title of a session without one; or NULL */
     const char *cwd;
@@ -130,6 +133,7 @@ struct wal__client_ids {
     struct wal_slice id;
     struct wal_slice starter; /* id of the session that started this one, which is a subagent's */
     struct wal_slice agent;   /* name of the subagent in that */
+    struct wal_slice project; /* name of the folder of its project */
 };
 
 /* Reads the ids in the path of a session's file below the client's folder. */

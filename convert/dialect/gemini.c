@@ -5,7 +5,8 @@
  * user, gemini (Tabnine: tabnine), info, warning or error. It has no parent: the order of lines is
  * the conversation. A line with the id of an earlier message replaces it: the client appends an
  * answer again whenever a tool returned. {"$rewindTo": ID} goes back to before a message.
- * {"$set": {...}} changes metadata; if it has messages, these replace all before it.
+ * {"$set": {...}} changes metadata; if it has messages, these replace all before it. Older versions
+ * wrote the session anew as one object each time, with all messages in it: one line here.
  *
  * An answer has thoughts, content and toolCalls, which have their results: a line is several items.
  * A list of messages of a $set repeats a result in a message of the user; it is read once.
@@ -492,13 +493,15 @@ static struct wal__json_span first_directory(const struct wal__json_member *memb
                                                                                   : none;
 }
 
-/* Emits the items of the pieces, or the line if there are none. */
-static bool emit_pieces(struct record *record)
+/* Emits the items of the pieces, or the line if there are none. `is_whole`: it is the session, not
+ * a line of it. */
+static bool emit_pieces(struct record *record, bool is_whole)
 {
     if (record->pieces.count == 0) {
-        return emit_line(record, WAL__ITEM_LINE, false);
+        return emit_line(record, is_whole ? WAL__ITEM_HEAD : WAL__ITEM_LINE, is_whole);
     }
     record->pieces.items[0].raw = record->line->text;
+    record->pieces.items[0].raw.size = is_whole ? 0 : record->line->text.size;
     return wal__content_number(&record->pieces, record->line->id) &&
            wal__content_emit(&record->pieces, record->line->parent, record->reader);
 }
@@ -515,7 +518,7 @@ static bool emit_set(struct record *record, const struct wal__json_member *m)
                                     .raw = record->line->text};
 
     if (m[LINE_SET_MESSAGES].value.kind == WAL__JSON_ARRAY) {
-        return add_messages(record, m[LINE_SET_MESSAGES].value.span) && emit_pieces(record);
+        return add_messages(record, m[LINE_SET_MESSAGES].value.span) && emit_pieces(record, false);
     }
     return summary.size > 0 ? wal__model_emit(record->reader, &title)
                             : emit_line(record, WAL__ITEM_LINE, true);
@@ -539,7 +542,7 @@ static enum wal__json_status gemini_line(struct wal__model_reader *reader,
     if (m[LINE_REWIND].value.kind == WAL__JSON_STRING) {
         is_done = emit_line(&record, WAL__ITEM_HEAD, true);
     } else if (m[LINE_ID].value.kind == WAL__JSON_STRING) {
-        is_done = add_message(&record, line->text) && emit_pieces(&record);
+        is_done = add_message(&record, line->text) && emit_pieces(&record, false);
     } else if (m[LINE_SET].value.kind == WAL__JSON_OBJECT) {
         is_done = emit_set(&record, m);
     } else if (m[LINE_SESSION].value.kind == WAL__JSON_STRING && line->parent.size == 0) {
@@ -547,8 +550,8 @@ static enum wal__json_status gemini_line(struct wal__model_reader *reader,
 
         is_done = emit_header(&record, &m[LINE_SESSION], first_directory(&m[LINE_DIRECTORIES]),
                               &m[LINE_START], has_messages) &&
-                  (!has_messages ||
-                   (add_messages(&record, m[LINE_MESSAGES].value.span) && emit_pieces(&record)));
+                  (!has_messages || (add_messages(&record, m[LINE_MESSAGES].value.span) &&
+                                     emit_pieces(&record, true)));
     } else {
         is_done = emit_line(&record, WAL__ITEM_LINE, false);
     }
@@ -616,10 +619,15 @@ static const char *gemini_path(const struct wal__model_session *session, uint32_
     struct wal__json_span id = wal__model_session_uuid(session->id, arena);
     struct wal__model_path path;
 
+    wal__model_path_init(&path, arena);
+    if (given != NULL && strlen(given) > 5 && strcmp(given + strlen(given) - 5, ".json") == 0) {
+        wal__model_path_add(&path, given); /* as the client goes on in lines */
+        wal__model_path_add(&path, "l");
+        return path.text;
+    }
     if (given != NULL || id.data == NULL) {
         return given;
     }
-    wal__model_path_init(&path, arena);
     wal__model_path_add(&path, "tmp/");
     add_slug(&path, session->cwd);
     wal__model_path_add(&path, "/chats/session-");
@@ -1081,10 +1089,19 @@ static enum wal__json_status gemini_read(const void *data, size_t size, struct w
     return WAL__JSON_OK;
 }
 
+/* Of a session that is one object. */
+static const struct wal__json_member gemini_rewritten[] = {
+    {.key = "lastUpdated"},
+    {.key = "messages"},
+    {.key = "summary"},
+    {.key = NULL},
+};
+
 const struct wal__dialect wal__dialect_gemini = {
     .name = "gemini",
     .summary = "sessions of Gemini CLI and Tabnine CLI",
     .headers = WAL__HEADERS_MANY,
+    .rewritten = gemini_rewritten,
     .recognise = gemini_recognise,
     .read = gemini_read,
     .read_ops = &gemini_read_ops,

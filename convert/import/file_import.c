@@ -10,7 +10,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <glob.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdbool.h>
@@ -30,167 +29,6 @@
 #include "engine/base/error.h"
 #include "format/json/json_scan.h"
 #include "format/payload/timestamp.h"
-
-/* --- what the lines of a session do not say ------------------------------ */
-
-#define INFO_SIZE_MAX (1 << 20) /* bytes of a client's file with a title */
-
-/* Appends a text to a pattern of glob() that ends with NUL. False: it does not fit. */
-static bool add_literal(char *pattern, size_t capacity, const char *text, size_t text_size)
-{
-    size_t size = strlen(pattern);
-
-    for (size_t i = 0; i < text_size; i++) {
-        if (size + 3 > capacity) {
-            return false;
-        }
-        if (strchr("*?[]\\", text[i]) != NULL) {
-            pattern[size++] = '\\';
-        }
-        pattern[size++] = text[i];
-    }
-    pattern[size] = '\0';
-    return true;
-}
-
-/* Makes the pattern of the file with a session's title: below the folder that the path of the
- * session's file, `below`, is in. */
-static bool make_info_pattern(const struct wal__import_file *file, const char *info,
-                              const char *below, struct wal_slice id, char pattern[PATH_MAX])
-{
-    size_t name_size = strlen(file->name);
-    size_t below_size = strlen(below);
-    const char *mark = strstr(info, "{id}");
-    size_t size;
-
-    pattern[0] = '\0';
-    if (mark == NULL || name_size < below_size ||
-        strcmp(file->name + name_size - below_size, below) != 0 ||
-        !add_literal(pattern, PATH_MAX, file->name, name_size - below_size)) {
-        return false;
-    }
-    size = strlen(pattern);
-    if (size + (size_t)(mark - info) >= PATH_MAX) {
-        return false;
-    }
-    memcpy(pattern + size, info, (size_t)(mark - info));
-    pattern[size + (size_t)(mark - info)] = '\0';
-    if (!add_literal(pattern, PATH_MAX, id.data, (size_t)id.size)) {
-        return false;
-    }
-    size = strlen(pattern);
-    return (size_t)snprintf(pattern + size, PATH_MAX - size, "%s", mark + 4) < PATH_MAX - size;
-}
-
-static char *read_info_file(const struct wal__import_file *file, const char *pattern, size_t *size)
-{
-    const struct wal__heap *heap = file->import->heap;
-    struct stat stat;
-    glob_t found;
-    char *text = NULL;
-    int fd = -1;
-
-    if (glob(pattern, GLOB_NOSORT, NULL, &found) != 0) {
-        return NULL;
-    }
-    if (found.gl_pathc > 0) {
-        fd = wal__file_open_regular(AT_FDCWD, found.gl_pathv[0], &stat);
-    }
-    globfree(&found);
-    if (fd < 0) {
-        return NULL;
-    }
-    if (stat.st_size > 0 && stat.st_size <= INFO_SIZE_MAX) {
-        *size = (size_t)stat.st_size;
-        text = wal__heap_alloc(heap, *size);
-    }
-    if (text != NULL && wal__file_read_full(fd, text, *size) != (ssize_t)*size) {
-        wal__heap_free(heap, text);
-        text = NULL;
-    }
-    close(fd);
-    return text;
-}
-
-/* Sets what the probe did not find and the client has in another file. */
-static void probe_info(struct wal__import_file *file, const struct wal__client_info *info,
-                       const char *text, size_t size, struct wal__file_probe *probe)
-{
-    struct wal__arena *arena = &file->import->arena.arena;
-    struct wal__json_member members[] = {
-        {.key = info->title}, {.key = info->cwd}, {.key = info->created}};
-    char time[WAL__IMPORT_TIME_SIZE];
-    int64_t ms;
-
-    if (wal__json_members(text, size, members, 3, NULL) != WAL__JSON_OK) {
-        return;
-    }
-    if (info->untitled == NULL || !wal__line_string_is(&members[0], info->untitled)) {
-        file->title =
-            wal__string_copy(arena, wal__member_string(&members[0]), WAL__LINE_TITLE_SIZE);
-    }
-    if (probe->cwd == NULL) {
-        probe->cwd = wal__string_copy(arena, wal__member_string(&members[1]), WAL__STRING_MAX);
-    }
-    if (probe->created == NULL && wal__model_time_read(members[2].value.span, &ms)) {
-        wal__import_write_time(ms, time);
-        probe->created = wal__arena_copy_text(arena, time);
-    }
-}
-
-static char *copy_slice(struct wal__arena *arena, struct wal_slice slice)
-{
-    char *text = wal__arena_alloc(arena, (size_t)slice.size + 1);
-
-    if (text != NULL) {
-        memcpy(text, slice.data, (size_t)slice.size);
-        text[slice.size] = '\0';
-    }
-    return text;
-}
-
-/* Sets what the path of the file says of its session, and what the client has in another file. */
-static void probe_path(struct wal__import_file *file, struct wal__file_probe *probe)
-{
-    struct wal__arena *arena = &file->import->arena.arena;
-    const char *below = NULL;
-    const struct wal__client *client =
-        wal__client_of_source(probe->dialect->name, file->path, &below);
-    struct wal__client_ids ids;
-    char pattern[PATH_MAX];
-    size_t size = 0;
-    char *text;
-
-    if (client == NULL) {
-        return;
-    }
-    ids = wal__client_read_path(client, below);
-    if (ids.id.size > 0) {
-        probe->session = copy_slice(arena, ids.id);
-    }
-    if (ids.starter.size > 0) {
-        probe->parent = copy_slice(arena, ids.starter);
-        probe->is_subagent = true;
-    }
-    if (ids.agent.size > 0 && probe->parent != NULL) {
-        size = (size_t)(ids.starter.size + ids.agent.size) + 2;
-        probe->session = wal__arena_alloc(arena, size);
-        if (probe->session != NULL) {
-            (void)snprintf(probe->session, size, "%s~%.*s", probe->parent, WAL_ARG(ids.agent));
-        }
-    }
-    if (client->info.path == NULL || ids.id.size + ids.starter.size == 0 ||
-        !make_info_pattern(file, client->info.path, below, ids.id.size > 0 ? ids.id : ids.starter,
-                           pattern)) {
-        return;
-    }
-    text = read_info_file(file, pattern, &size);
-    if (text != NULL) {
-        probe_info(file, &client->info, text, size, probe);
-        wal__heap_free(file->import->heap, text);
-    }
-    file->title = ids.id.size > 0 ? file->title : NULL; /* it is the starter's */
-}
 
 /* --- the session that a file continues ----------------------------------- */
 
@@ -729,6 +567,7 @@ static enum wal_status import_content(struct wal__import_file *file, struct wal_
         return status;
     }
     wal__line_reader_init(&reader, file->import->heap, file->fd, file->size, is_opaque, 0);
+    reader.is_whole = file->probe.is_whole;
     status = is_opaque ? import_opaque(file, &reader, error) : import_lines(file, &reader, error);
     wal__line_reader_deinit(&reader);
     file->import->must_sync |= file->lines.batch.appended > 0;
@@ -745,13 +584,14 @@ static enum wal_status probe(struct wal__import_file *file, const struct wal__di
     }
     file->size = (uint64_t)stat.st_size;
     file->modified_ms = (int64_t)stat.st_mtim.tv_sec * 1000 + stat.st_mtim.tv_nsec / 1000000;
-    if ((file->import->waits_for_newline && wal__source_file_end(file->fd, &file->size) < 0) ||
+    if ((file->import->waits_for_newline && !wal__is_json_name(file->name) &&
+         wal__source_file_end(file->fd, &file->size) < 0) ||
         wal__file_probe(&file->import->arena, file->fd, file->size, forced, &file->probe) < 0) {
         return wal__import_errno(error);
     }
     if (file->path != NULL) {
         probe_name(file, &file->probe);
-        probe_path(file, &file->probe);
+        wal__import_probe_path(file, &file->probe);
     }
     file->lines.arena = &file->import->arena;
     file->lines.store = file->import->store;
@@ -798,7 +638,7 @@ static int probe_differs(struct wal__import_file *file, uint64_t known)
         return -1;
     }
     probe_name(file, &previous);
-    probe_path(file, &previous);
+    wal__import_probe_path(file, &previous);
     return !wal__file_probe_equal(&previous, &file->probe);
 }
 
@@ -937,6 +777,7 @@ static enum wal_status compare_forms(struct wal__import_file *file, struct wal_s
         return status;
     }
     wal__line_reader_init(&reader, heap, file->fd, file->size, false, 0);
+    reader.is_whole = file->probe.is_whole;
     while (is_same && got > 0 &&
            (status = wal__source_lines_next(&lines, &entry, error)) == WAL_OK &&
            entry.stream != WAL__PARTIAL_STREAM) {
@@ -955,6 +796,10 @@ static enum wal_status compare_forms(struct wal__import_file *file, struct wal_s
         if (is_same && piece.line == 1) {
             file_form = form_of((struct wal_slice){piece.data, piece.size}, rewritten);
             session_form = form_of(entry.payload, rewritten);
+            if (wal__is_json_name(file->name)) {
+                file_form = (int64_t)piece.size;
+                session_form = (int64_t)entry.payload.size;
+            }
             begins_with_preamble = is_preamble(file->probe.dialect, &piece);
         }
         wal__heap_free(heap, memory);
@@ -1196,13 +1041,20 @@ static bool is_utf16(const uint8_t *bytes, ssize_t size)
                         (bytes[0] == 0) == (bytes[2] == 0) && (bytes[1] == 0) == (bytes[3] == 0));
 }
 
-/* Refuses a file without a line of JSON that begins with bytes that no text has. */
+/* Refuses a file without a line of JSON that begins with bytes that no text has, and one of a
+ * client that is to be one object and is none. */
 static enum wal_status check_text(const struct wal__import_file *file, struct wal_error *error)
 {
     uint8_t bytes[TEXT_SIZE];
     bool is_text = true;
     ssize_t size;
 
+    if (file->import->placed != NULL && wal__is_json_name(file->name) && !file->probe.is_whole &&
+        file->probe.first != 1) {
+        return wal__fail(error, WAL_EBADJSON,
+                         "the file is no session of its client, or not a whole one: import it "
+                         "again when the client has written it");
+    }
     if (!file->import->refuses_binary || file->probe.parsed > 0) {
         return WAL_OK;
     }

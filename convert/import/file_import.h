@@ -75,6 +75,11 @@ struct wal_session *wal__import_open_of_dialect(const struct wal__import_file *f
 /* Returns true if a file with the id waits for the end of the walk. */
 bool wal__import_is_waiting(const struct wal__import *import, const char *id);
 
+/* --- what its path says (file_path.c) ------------------------------------- */
+
+/* Sets what the path of the file says of its session, and what the client has in another file. */
+void wal__import_probe_path(struct wal__import_file *file, struct wal__file_probe *probe);
+
 /* --- files --------------------------------------------------------------- */
 
 /* Imports an open regular file and reports the result. `name` is the path as it is reported, `path`

@@ -746,6 +746,9 @@ static int find_end(struct wal__line_reader *reader, uint64_t *offset, bool *has
 {
     const char *newline = NULL;
 
+    if (reader->is_whole && *offset < reader->size) {
+        *offset = reader->size - 1; /* only the last byte can end the piece */
+    }
     while (newline == NULL && *offset < reader->size) {
         ssize_t got = read_at(reader, reader->window, reader->capacity, *offset);
 
@@ -823,7 +826,7 @@ int wal__line_reader_next(struct wal__line_reader *reader, struct wal__piece *pi
         const char *newline = NULL;
         int more;
 
-        if (buffered > scanned) {
+        if (buffered > scanned && !reader->is_whole) {
             start = reader->window + reader->begin;
             newline = memchr(start + scanned, '\n', buffered - scanned);
         }
@@ -843,7 +846,9 @@ int wal__line_reader_next(struct wal__line_reader *reader, struct wal__piece *pi
             return 0;
         }
         if (more == 0) {
-            return_piece(reader, piece, buffered, false);
+            bool ends_line = reader->window[reader->end - 1] == '\n';
+
+            return_piece(reader, piece, buffered - (ends_line ? 1 : 0), ends_line);
             return 1;
         }
     }
@@ -853,6 +858,7 @@ int wal__line_reader_next(struct wal__line_reader *reader, struct wal__piece *pi
 
 #define RECOGNISE_LINES 64 /* lines that are used to detect the dialect */
 #define PARENT_LINES    16 /* lines that may name the session that started this one */
+#define WHOLE_SIZE_MAX  ((uint64_t)256 << 20)
 #define TEXT_MAX        4096
 #define ID_MAX          255
 
@@ -959,6 +965,32 @@ static int probe_lines(struct wal__arena *arena, struct wal__line_reader *reader
     return got < 0 ? got : 0;
 }
 
+/* Probes a file that may be one object in several lines: its first line is no JSON. */
+static int probe_whole(struct wal__arena *arena, struct wal__line_reader *reader,
+                       const struct wal__dialect *forced, struct wal__file_probe *probe)
+{
+    struct wal__file_probe whole = {.nonblank = 1, .is_whole = true, .is_at_end = true};
+    struct wal__json_span text;
+    struct wal__piece piece;
+    int got;
+
+    wal__line_reader_seek(reader, 0, 0);
+    reader->is_whole = true;
+    got = wal__line_reader_next(reader, &piece);
+    if (got <= 0) {
+        return got;
+    }
+    text = wal__line_text(piece.data, piece.size);
+    if (text.size > 0 && text.data[0] == '{') {
+        probe_line(arena, &whole, text, 1, NULL);
+    }
+    whole.end = reader->offset;
+    if (whole.parsed == 1 && whole.dialect != NULL && (forced == NULL || forced == whole.dialect)) {
+        *probe = whole;
+    }
+    return 0;
+}
+
 int wal__file_probe(struct wal__heap_arena *arena, int fd, uint64_t size,
                     const struct wal__dialect *forced, struct wal__file_probe *probe)
 {
@@ -968,6 +1000,9 @@ int wal__file_probe(struct wal__heap_arena *arena, int fd, uint64_t size,
     probe->dialect = forced;
     wal__line_reader_init(&reader, arena->heap, fd, size, false, 0);
     got = probe_lines(&arena->arena, &reader, forced, probe);
+    if (got == 0 && probe->first != 1 && size <= WHOLE_SIZE_MAX) {
+        got = probe_whole(&arena->arena, &reader, forced, probe);
+    }
     wal__line_reader_deinit(&reader);
     if (probe->dialect == NULL) {
         probe->dialect = &wal__dialect_lines;
@@ -998,7 +1033,7 @@ static bool is_same(const char *a, const char *b)
 
 bool wal__file_probe_equal(const struct wal__file_probe *a, const struct wal__file_probe *b)
 {
-    return a->dialect == b->dialect && a->is_opaque == b->is_opaque &&
+    return a->dialect == b->dialect && a->is_opaque == b->is_opaque && a->is_whole == b->is_whole &&
            a->has_mainline == b->has_mainline && a->has_sidechain == b->has_sidechain &&
            a->is_subagent == b->is_subagent && is_same(a->session, b->session) &&
            is_same(a->cwd, b->cwd) && is_same(a->created, b->created) &&

@@ -209,6 +209,7 @@ struct wal__line_reader {
     const struct wal__heap *heap;
     int fd;
     bool is_opaque;  /* return pieces, ignore newlines */
+    bool is_whole;   /* return the file as one piece, without a newline at its end */
     uint64_t size;   /* of the file at the start */
     uint64_t offset; /* of the first byte that was not returned */
     uint64_t line;
@@ -241,6 +242,7 @@ struct wal__file_probe {
     uint64_t parsed;    /* of these, valid JSON */
     uint64_t first;     /* number of the first of these; or 0 */
     bool is_opaque;     /* most non-blank lines are not JSON */
+    bool is_whole;      /* the file is one object, in several lines, of a dialect */
     bool has_mainline;  /* a line of the conversation is not in a side chain */
     bool has_sidechain; /* a line is in a side chain */
     char *session;      /* in the arena; these are NULL when not found */

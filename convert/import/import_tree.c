@@ -387,6 +387,21 @@ static bool has_plain_file(const struct wal__tree_walk *walk)
     return lstat(walk->path, &plain) == 0 && S_ISREG(plain.st_mode);
 }
 
+/* Whether a client's session in one object, NAME.json, is there as lines, NAME.jsonl, too: a newer
+ * version of the client went on in those. */
+static bool has_file_of_lines(struct wal__tree_walk *walk)
+{
+    size_t size = strlen(walk->path);
+    bool has_lines = false;
+
+    if (wal__is_json_name(walk->path) && size + 1 < sizeof(walk->path)) {
+        memcpy(walk->path + size, "l", 2);
+        has_lines = has_plain_file(walk);
+        walk->path[size] = '\0';
+    }
+    return has_lines;
+}
+
 static enum wal_status walk_file(struct wal__tree_walk *walk, FTSENT *entry,
                                  struct wal_error *error)
 {
@@ -407,6 +422,9 @@ static enum wal_status walk_file(struct wal__tree_walk *walk, FTSENT *entry,
         return WAL_OK;
     }
     file = client_file(walk, entry);
+    if (!source.is_argument && file.path != NULL && !file.is_unread && has_file_of_lines(walk)) {
+        return WAL_OK;
+    }
     source.is_matched_by_id = file.path != NULL || (walk->flags & TAKES_OTHERS) == 0;
     if (!source.is_argument && !is_wanted(walk, entry, &file, &source.must_be_session)) {
         status = file.is_unread ? count_unread(walk, entry, &file.place, error) : WAL_OK;
@@ -466,13 +484,15 @@ static enum wal_status tree_is_session(struct wal__import *import, int fd, const
         return wal__import_errno(error);
     }
     *is_session = wal__client_is_session_name(name) && !is_hard_link(&stat);
-    if (*is_session || !has_ending(name, ".jsonl")) {
+    if (*is_session || !(has_ending(name, ".jsonl") || wal__is_json_name(name))) {
         return WAL_OK;
     }
     if (wal__file_probe(&import->arena, fd, (uint64_t)stat.st_size, import->forced, &probe) < 0) {
         return wal__import_errno(error);
     }
-    *is_session = import->forced != NULL || probe.dialect != &wal__dialect_lines;
+    *is_session =
+        probe.is_whole || (has_ending(name, ".jsonl") &&
+                           (import->forced != NULL || probe.dialect != &wal__dialect_lines));
     return wal__import_check_memory(import, error);
 }
 
@@ -981,7 +1001,10 @@ static enum wal_status check_content(struct wal__import *import,
     if (wal__is_json_name(source->path)) {
         *is_session = wal__session_dir_read_exported(&dir, source->name);
         wal__session_dir_deinit(&dir);
-        return wal__import_check_memory(import, error);
+        status = wal__import_check_memory(import, error);
+        if (status != WAL_OK || *is_session) {
+            return status;
+        }
     }
     fd = open(source->name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0) {

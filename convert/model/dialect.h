@@ -103,7 +103,8 @@ struct wal__dialect {
 
     /* Members, up to one without a key, that the client changes in lines when it rewrites a file in
      * a newer form: a line that differs in nothing else is the same. The first has the number of
-     * the form, in the first line. NULL: it rewrites none. */
+     * the form, in the first line; of a session that is one object its size is the form. NULL: it
+     * rewrites none. */
     const struct wal__json_member *rewritten;
 
     /*

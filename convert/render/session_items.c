@@ -982,6 +982,22 @@ static struct wal__model_reader *find_reader(struct wal__session_items *items,
     return NULL;
 }
 
+/* Returns the text of a line in one line: a session that is one object in several lines is an
+ * entry, and its values are written to lines. Newlines are between values only. */
+static struct wal__json_span one_line(struct wal__session_items *items, struct wal__json_span text)
+{
+    uint8_t *copy;
+
+    if (text.size == 0 || memchr(text.data, '\n', text.size) == NULL) {
+        return text;
+    }
+    copy = wal__arena_alloc(&items->scratch.arena, text.size);
+    for (size_t i = 0; copy != NULL && i < text.size; i++) {
+        copy[i] = text.data[i] == '\n' || text.data[i] == '\r' ? ' ' : text.data[i];
+    }
+    return (struct wal__json_span){copy, copy != NULL ? text.size : 0};
+}
+
 static void read_stored_line(struct wal__session_items *items, const struct wal_entry *entry)
 {
     const struct wal__line_meta meta = wal__entry_meta(entry);
@@ -1000,6 +1016,7 @@ static void read_stored_line(struct wal__session_items *items, const struct wal_
         emit_placeholder(items, entry);
         return;
     }
+    line.text = one_line(items, line.text);
     line.time = read.time;
     line.is_exact = is_exact(items, &read, &meta, entry);
     emit_line(items, reader, &line, entry);

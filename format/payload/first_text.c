@@ -442,6 +442,43 @@ static enum wal__json_status read_message(struct reader *reader, struct message 
     return status;
 }
 
+/* Finds the first message in the open array that has the type of a user's and a text. */
+static enum wal__json_status read_list(struct reader *reader, struct message *found)
+{
+    struct wal__json_token item = {0};
+
+    enum wal__json_status status = next_token(reader, &item);
+    while (status == WAL__JSON_OK && item.kind != WAL__JSON_ARRAY_END) {
+        struct message message = {0};
+        struct wal__json_token type = {0};
+        struct wal__json_token key = {0};
+        struct wal__json_token value = {0};
+        bool is_object = item.kind == WAL__JSON_OBJECT && found->text.data == NULL;
+
+        while (is_object && (status = next_token(reader, &key)) == WAL__JSON_OK &&
+               key.kind == WAL__JSON_KEY && (status = next_token(reader, &value)) == WAL__JSON_OK) {
+            if (wal__json_string_is(key.span, "type")) {
+                type = value;
+            }
+            status = read_member(reader, &key, &value, &message);
+            if (status != WAL__JSON_OK) {
+                break;
+            }
+        }
+        if (type.kind == WAL__JSON_STRING && wal__json_string_is(type.span, "user")) {
+            reader->type = type;
+            found->text = message.text.data != NULL ? message.text : message.part;
+        }
+        if (status == WAL__JSON_OK && !is_object) {
+            status = skip_rest(reader, &item);
+        }
+        if (status == WAL__JSON_OK) {
+            status = next_token(reader, &item);
+        }
+    }
+    return status;
+}
+
 enum location {
     LOCATION_TOP,
     LOCATION_MESSAGE,
@@ -470,6 +507,8 @@ static enum wal__json_status read_top(struct reader *reader, const struct wal__j
         location = LOCATION_PAYLOAD;
     } else if (wal__json_string_is(key->span, "data")) {
         location = LOCATION_DATA;
+    } else if (wal__json_string_is(key->span, "messages") && value.kind == WAL__JSON_ARRAY) {
+        return read_list(reader, &messages[LOCATION_TOP]);
     } else if (wal__json_string_is(key->span, "type")) {
         reader->type = value;
         if (value.kind != WAL__JSON_STRING) {

@@ -229,17 +229,22 @@ static bool is_record(struct wal__json_span payload, struct wal__message *messag
     return false;
 }
 
-/* Whether the payload replaces the messages of Gemini by others; sets it. */
+/* Whether the payload replaces the messages of Gemini by others, or is a session of it as a whole;
+ * sets it. */
 static bool is_history(struct wal__json_span payload, struct wal__message *message)
 {
-    struct wal__json_member m = {.parent = "$set", .key = "messages"};
+    struct wal__json_member m[] = {
+        {.parent = "$set", .key = "messages"}, {.key = "messages"}, {.key = "projectHash"}};
 
-    if (wal__json_members(payload.data, payload.size, &m, 1, NULL) != WAL__JSON_OK ||
-        m.value.kind != WAL__JSON_ARRAY) {
+    if (wal__json_members(payload.data, payload.size, m, 3, NULL) != WAL__JSON_OK) {
         return false;
     }
-    *message = (struct wal__message){.role = history_role, .messages = m.value, .object = payload};
-    return true;
+    if (m[2].value.kind == WAL__JSON_STRING && m[0].value.kind == WAL__JSON_NONE) {
+        m[0].value = m[1].value;
+    }
+    *message =
+        (struct wal__message){.role = history_role, .messages = m[0].value, .object = payload};
+    return m[0].value.kind == WAL__JSON_ARRAY;
 }
 
 /* Whether a payload has an event of a step of a model, {event: {type, ...}}, or of what happened in

@@ -13,11 +13,11 @@ def items_of(message):
         seen = message.get("displayContent")
         yield from parts("user", message.get("content"), seen is None)
         yield from parts("user", seen)
-    elif kind in ("gemini", "tabnine"):
+    elif kind in ("gemini", "tabnine", "model"):
         for thought in message.get("thoughts") or ():
             for key in ("subject", "description"):
                 yield "thinking", thought.get(key) or "", False
-        yield from parts("assistant", message.get("content"))
+        yield from parts("assistant", message.get("content", message.get("parts")))
         for call in message.get("toolCalls") or ():
             yield "call", (call.get("name"), call.get("args")), True
             yield from parts("result", call.get("result"))

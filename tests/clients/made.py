@@ -333,6 +333,10 @@ def gemini(root):
     rows_of(row, chats + "22222222.jsonl", head(ID % 7), {"$set": {"messages": [
         row(1, {"type": "user", "content": [{"text": "All at once"}]}),
         row(2, {"type": "gemini", "content": [{"text": "In one line."}]})]}})
+    write(chats + "33333333.json", [json.dumps({**head(ID % 8), "messages": [
+        row(1, {"type": "user", "content": "All in one object"}),
+        row(2, {"type": "gemini", "content": "", "toolCalls": [call("t1", "one")]}),
+        row(3, {"type": "gemini", "content": [{"text": "In several lines."}]})]}, indent=2)])
 
 
 def copilot(root):

@@ -329,7 +329,7 @@ static bool read_gemini(struct wal__json_span message, const struct usage_codex 
     return true;
 }
 
-/* Passes on the messages of a list that replaces all before it. */
+/* Passes on the messages of a list that replaces all before it, or of a session in one object. */
 static void read_gemini_list(struct wal__json_span messages, const struct usage_codex *codex,
                              int64_t time_ms, usage_sample_fn *each, void *ctx)
 {
@@ -558,6 +558,7 @@ enum {
     LINE_DATA_SESSION,
     LINE_DATA_METRICS,
     LINE_SET_MESSAGES,
+    LINE_MESSAGES,
     LINE_PROJECT,
     LINE_COUNT
 };
@@ -589,6 +590,7 @@ static const struct wal__json_member line_members[LINE_COUNT] = {
     [LINE_DATA_SESSION] = {.parent = "data", .key = "sessionId"},
     [LINE_DATA_METRICS] = {.parent = "data", .key = "modelMetrics"},
     [LINE_SET_MESSAGES] = {.parent = "$set", .key = "messages"},
+    [LINE_MESSAGES] = {.key = "messages"},
     [LINE_PROJECT] = {.key = "projectHash"}};
 
 /* Identifies an answer: several lines of Claude Code may have it, and a copied session the same
@@ -701,6 +703,7 @@ static bool read_other_line(struct wal__json_span line, const struct wal__json_m
     if ((session == LINE_DATA_SESSION || m[LINE_PROJECT].value.kind == WAL__JSON_STRING) &&
         m[session].value.kind == WAL__JSON_STRING) {
         codex->thread = wal__model_string_hash(7, m[session].value.span);
+        read_gemini_list(wal__member_container(&m[LINE_MESSAGES]), codex, time_ms, each, ctx);
         return true;
     }
     if (is_string(&m[LINE_TYPE], "session.shutdown")) {

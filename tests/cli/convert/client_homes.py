@@ -63,7 +63,7 @@ class Home:
         """The files come back with their bytes."""
         self.run("export", "--dialect", "source", out)
         for path, text in self.files.items():
-            if path.endswith(".jsonl"):
+            if path.endswith(".jsonl") or "/session-" in path:
                 below = os.path.relpath(path, folder)
                 with open(os.path.join(self.home, out, below),
                           encoding="utf-8") as file:
@@ -245,8 +245,73 @@ def droid(work):
     assert '"Count in cents."' in home.exported(ID, "pi")
 
 
+def gemini_object(session, *texts):
+    """A session as versions before 0.40 wrote it: one object."""
+    return json.dumps({
+        "sessionId": session, "projectHash": "abc", "kind": "main",
+        "startTime": "2026-02-03T09:00:00.000Z",
+        "lastUpdated": "2026-02-03T09:%02d:00.000Z" % len(texts), "messages": [
+            {"id": "m%d" % number, "timestamp": "2026-02-03T09:00:0%d.000Z" % number,
+             "type": "gemini" if number % 2 else "user", "content": text,
+             **({"tokens": {"input": 10, "output": 5}, "toolCalls": [
+                 {"id": "t%d" % number, "name": "ls", "args": {"deep": {"x": [1, 2]}},
+                  "status": "success", "result": []}]} if number % 2 else {})}
+            for number, text in enumerate(texts)]}, indent=2)
+
+
+def gemini(work):
+    chats = ".gemini/tmp/app-1/chats/session-2026-02-03T09-00-"
+    path = chats + ID + ".json"
+    home = Home(work, {
+        path: gemini_object(ID, "Count in cents.", "Counted."),
+        chats + "22222222.jsonl": line(
+            {"sessionId": CHILD, "projectHash": "abc", "kind": "main",
+             "startTime": "2026-02-03T09:00:00.000Z", "directories": ["/srv/own"]},
+            {"id": "n1", "timestamp": "2026-02-03T09:00:01.000Z", "type": "user",
+             "content": "In lines."}),
+        ".gemini/projects.json": json.dumps({"projects": {
+            "/srv": "app", "/srv/app": "app-1", "/srv/other": "app-2"}})})
+    # What the client had before it went on in lines.
+    home.write(chats + "22222222.json", gemini_object(CHILD, "In lines."))
+    home.run("import", os.path.join(work, ".gemini"))
+    rows = home.sessions()
+    assert set(rows) == {ID, CHILD}, rows
+    assert rows[ID]["cwd"] == "/srv/app" and rows[CHILD]["cwd"] == "/srv/own", rows
+    assert rows[ID]["firstText"] == "Count in cents.", rows
+    shown = home.run("cat", "--text", ID)
+    for text in ("Count in cents.", "Counted.", "[call ls"):
+        assert shown.count(text) == 1, (text, shown)
+    assert "Counted." in home.run("search", "counted")
+    assert home.usage() == 15, home.usage()
+    home.check_source(".gemini")
+    # Files of lines have lines.
+    for dialect in ("gemini", "claude", "pi", "entries"):
+        exported = home.exported(ID, dialect)
+        rows = [json.loads(row) for row in exported.splitlines()]
+        assert len(rows) > 2 and exported.count('"deep"') == 1, (dialect, exported)
+    home.run("export", "--dialect", "gemini", "--session", ID, "out")
+    with open(os.path.join(work, "out", path[8:] + "l"), encoding="utf-8") as file:
+        assert file.read() == home.exported(ID, "gemini")
+    # The client wrote it anew, with more, then an earlier copy of it came back.
+    older, newer = home.files[path], gemini_object(ID, "Count in cents.", "Counted.", "More.")
+    for text in (newer[:-40], newer, older, newer):
+        home.write(path, text)
+        home.run("import", os.path.join(work, ".gemini"), code=1 if text == newer[:-40] else 0)
+    assert {row for row in home.sessions() if row.startswith(ID)} == {ID}, home.sessions()
+    assert home.run("cat", "--text", ID).count("More.") == 1
+    # Neither an object nor a session.
+    for number, text in enumerate((
+            "{", "{\n", '{\n"sessionId": 1}', "[" * 2000, '{"a":\n' * 2000 + "1",
+            gemini_object("other", "x").replace("[\n", '"y", [\n', 1),
+            gemini_object("other", "x").replace('"messages"', '"messages": 1,\n"messages"', 1))):
+        home.write(chats + "bad%d.json" % number, text)
+    done = home.run("import", os.path.join(work, ".gemini"), code=1)
+    assert home.run("cat", "--text", ID).count("More.") == 1, done
+    assert {ID, CHILD} <= set(home.sessions()), home.sessions()
+
+
 def main():
-    for check in (qwen, cursor, omp, kimi, droid):
+    for check in (qwen, cursor, omp, kimi, droid, gemini):
         with tempfile.TemporaryDirectory() as work:
             check(work)
 

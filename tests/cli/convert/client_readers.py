@@ -28,10 +28,9 @@ AGENTWAL = os.path.join(os.environ["WALBIN"], "agentwal")
 FIXTURES = os.environ.get("AGENTWAL_FIXTURES")
 CLIENTS = ("claude", "codex", "pi", "opencode", "qwen", "cursor", "copilot", "gemini")
 TARGETS = ("claude", "codex", "pi", "opencode")
-# Files of AGENTWAL_FIXTURES with records that no version writes, and the older form of Gemini CLI,
-# one object in a file, which is not read. In others ids are struck out.
+# Files of AGENTWAL_FIXTURES with records that no version writes. In others ids are struck out.
 MADE_UP = ("codex/stage0/schema_drift.jsonl", "codex/stage0/large.jsonl",
-           "copilot/schema_drift.jsonl", "copilot/large.jsonl", ".json")
+           "copilot/schema_drift.jsonl", "copilot/large.jsonl", "gemini/schema_drift.json")
 COMPARED = ("user", "assistant", "call", "result", "image")
 HEADER = re.compile(r"^\S+  \d{4}-\d\d-\d\dT[0-9:.]+Z?$|^\[[^\]\n]+\]  \d{4}-\d\d-\d\dT\S+$", re.M)
 

@@ -1,0 +1,212 @@
+/*
+ * file_path.c - what the path of a client's file says of its session, and what the client has of
+ * that in another file (file_import.h): one with its title, or with the directories of projects.
+ */
+#include <fcntl.h>
+#include <glob.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "convert/clients/client.h"
+#include "convert/import/file_import.h"
+#include "convert/model/model_member.h"
+#include "convert/model/model_write.h"
+#include "format/json/json_scan.h"
+#include "format/payload/timestamp.h"
+
+#define INFO_SIZE_MAX (1 << 20) /* bytes of a client's file with a title */
+
+/* Appends a text to a pattern of glob() that ends with NUL. False: it does not fit. */
+static bool add_literal(char *pattern, size_t capacity, const char *text, size_t text_size)
+{
+    size_t size = strlen(pattern);
+
+    for (size_t i = 0; i < text_size; i++) {
+        if (size + 3 > capacity) {
+            return false;
+        }
+        if (strchr("*?[]\\", text[i]) != NULL) {
+            pattern[size++] = '\\';
+        }
+        pattern[size++] = text[i];
+    }
+    pattern[size] = '\0';
+    return true;
+}
+
+/* Makes the pattern of a file with what the client has of a session: below the folder that the path
+ * of the session's file, `below`, is in. */
+static bool make_info_pattern(const struct wal__import_file *file, const char *info,
+                              const char *below, struct wal_slice id, char pattern[PATH_MAX])
+{
+    size_t name_size = strlen(file->name);
+    size_t below_size = strlen(below);
+    const char *mark = strstr(info, "{id}");
+    size_t begin_size = mark != NULL ? (size_t)(mark - info) : strlen(info);
+    size_t size;
+
+    pattern[0] = '\0';
+    if (name_size < below_size || strcmp(file->name + name_size - below_size, below) != 0 ||
+        !add_literal(pattern, PATH_MAX, file->name, name_size - below_size)) {
+        return false;
+    }
+    size = strlen(pattern);
+    if (size + begin_size >= PATH_MAX) {
+        return false;
+    }
+    memcpy(pattern + size, info, begin_size);
+    pattern[size + begin_size] = '\0';
+    if (mark == NULL) {
+        return true;
+    }
+    if (!add_literal(pattern, PATH_MAX, id.data, (size_t)id.size)) {
+        return false;
+    }
+    size = strlen(pattern);
+    return (size_t)snprintf(pattern + size, PATH_MAX - size, "%s", mark + 4) < PATH_MAX - size;
+}
+
+static char *read_info_file(const struct wal__import_file *file, const char *pattern, size_t *size)
+{
+    const struct wal__heap *heap = file->import->heap;
+    struct stat stat;
+    glob_t found;
+    char *text = NULL;
+    int fd = -1;
+
+    if (glob(pattern, GLOB_NOSORT, NULL, &found) != 0) {
+        return NULL;
+    }
+    if (found.gl_pathc > 0) {
+        fd = wal__file_open_regular(AT_FDCWD, found.gl_pathv[0], &stat);
+    }
+    globfree(&found);
+    if (fd < 0) {
+        return NULL;
+    }
+    if (stat.st_size > 0 && stat.st_size <= INFO_SIZE_MAX) {
+        *size = (size_t)stat.st_size;
+        text = wal__heap_alloc(heap, *size);
+    }
+    if (text != NULL && wal__file_read_full(fd, text, *size) != (ssize_t)*size) {
+        wal__heap_free(heap, text);
+        text = NULL;
+    }
+    close(fd);
+    return text;
+}
+
+/* Returns the directory of the project whose folder has a name, in a file of the client, in the
+ * arena; NULL: it is not known. */
+static char *find_project(struct wal__arena *arena, const char *text, size_t size, const char *key,
+                          struct wal_slice name)
+{
+    struct wal__json_member projects = {.key = key};
+    struct wal__json_span directory = {NULL, 0};
+    struct wal__json_token token;
+    struct wal__json_scan scan;
+    char value[WAL__STRING_MAX + 1];
+
+    if (wal__json_members(text, size, &projects, 1, NULL) != WAL__JSON_OK ||
+        projects.value.kind != WAL__JSON_OBJECT) {
+        return NULL;
+    }
+    wal__json_scan_init(&scan, projects.value.span.data, projects.value.span.size);
+    while (wal__json_scan_next(&scan, &token) == WAL__JSON_OK && token.kind != WAL__JSON_END) {
+        if (token.kind == WAL__JSON_KEY) {
+            directory = token.span;
+        } else if (token.kind == WAL__JSON_STRING &&
+                   wal__string_decode(token.span, WAL__STRING_MAX, value) &&
+                   wal__slice_equal(wal__slice_from_text(value), name)) {
+            return wal__string_copy(arena, directory, WAL__STRING_MAX);
+        }
+    }
+    return NULL;
+}
+
+/* Sets what the probe did not find and the client has in another file. */
+static void probe_info(struct wal__import_file *file, const struct wal__client_info *info,
+                       const char *text, size_t size, struct wal__file_probe *probe)
+{
+    struct wal__arena *arena = &file->import->arena.arena;
+    struct wal__json_member members[] = {
+        {.key = info->title}, {.key = info->cwd}, {.key = info->created}};
+    char time[WAL__IMPORT_TIME_SIZE];
+    int64_t ms;
+
+    if (wal__json_members(text, size, members, 3, NULL) != WAL__JSON_OK) {
+        return;
+    }
+    if (info->untitled == NULL || !wal__line_string_is(&members[0], info->untitled)) {
+        file->title =
+            wal__string_copy(arena, wal__member_string(&members[0]), WAL__LINE_TITLE_SIZE);
+    }
+    if (probe->cwd == NULL) {
+        probe->cwd = wal__string_copy(arena, wal__member_string(&members[1]), WAL__STRING_MAX);
+    }
+    if (probe->created == NULL && wal__model_time_read(members[2].value.span, &ms)) {
+        wal__import_write_time(ms, time);
+        probe->created = wal__arena_copy_text(arena, time);
+    }
+}
+
+static char *copy_slice(struct wal__arena *arena, struct wal_slice slice)
+{
+    char *text = wal__arena_alloc(arena, (size_t)slice.size + 1);
+
+    if (text != NULL) {
+        memcpy(text, slice.data, (size_t)slice.size);
+        text[slice.size] = '\0';
+    }
+    return text;
+}
+
+void wal__import_probe_path(struct wal__import_file *file, struct wal__file_probe *probe)
+{
+    struct wal__arena *arena = &file->import->arena.arena;
+    const char *below = NULL;
+    const struct wal__client *client =
+        wal__client_of_source(probe->dialect->name, file->path, &below);
+    struct wal__client_ids ids;
+    char pattern[PATH_MAX];
+    size_t size = 0;
+    char *text;
+
+    if (client == NULL) {
+        return;
+    }
+    ids = wal__client_read_path(client, below);
+    if (ids.id.size > 0) {
+        probe->session = copy_slice(arena, ids.id);
+    }
+    if (ids.starter.size > 0) {
+        probe->parent = copy_slice(arena, ids.starter);
+        probe->is_subagent = true;
+    }
+    if (ids.agent.size > 0 && probe->parent != NULL) {
+        size = (size_t)(ids.starter.size + ids.agent.size) + 2;
+        probe->session = wal__arena_alloc(arena, size);
+        if (probe->session != NULL) {
+            (void)snprintf(probe->session, size, "%s~%.*s", probe->parent, WAL_ARG(ids.agent));
+        }
+    }
+    if (client->info.path == NULL ||
+        (client->info.projects != NULL ? probe->cwd != NULL || ids.project.size == 0
+                                       : ids.id.size + ids.starter.size == 0) ||
+        !make_info_pattern(file, client->info.path, below, ids.id.size > 0 ? ids.id : ids.starter,
+                           pattern)) {
+        return;
+    }
+    text = read_info_file(file, pattern, &size);
+    if (text != NULL && client->info.projects != NULL) {
+        probe->cwd = find_project(arena, text, size, client->info.projects, ids.project);
+        wal__heap_free(file->import->heap, text);
+    } else if (text != NULL) {
+        probe_info(file, &client->info, text, size, probe);
+        wal__heap_free(file->import->heap, text);
+    }
+    file->title = ids.id.size > 0 ? file->title : NULL; /* it is the starter's */
+}

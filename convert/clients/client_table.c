@@ -313,8 +313,10 @@ static const struct wal__client clients[] = {
         .title = "`title` of `state.json`",
         .reads = "records of versions 1.0 to 1.5, and those of Kimi CLI; title and directory of "
                  "`state.json`",
+        .writes = "sessions/wd_PROJECT/ID/agents/main/wire.jsonl",
         .resume = "kimi --session %s",
-        .tests = {"unit/model/test_model_kimi", "cli/convert/client_homes"},
+        .tests = {"unit/model/test_model_kimi", "unit/model/test_model_convert",
+                  "cli/convert/client_homes"},
     },
     {
         .name = "omp",

@@ -577,41 +577,6 @@ struct gemini_writer {
     struct held held;
 };
 
-/* Appends the name that the client gives the folder of a directory whose last component no other
- * project has. */
-static void add_slug(struct wal__model_path *path, struct wal__json_span cwd)
-{
-    struct wal__json_span text = wal__arena_unescape(path->arena, cwd);
-    size_t begin = path->size;
-    size_t at = text.size;
-
-    while (at > 0 && text.data[at - 1] != '/') {
-        at--;
-    }
-    for (; at < text.size; at++) {
-        uint8_t byte = text.data[at];
-        uint8_t low = byte >= 'A' && byte <= 'Z' ? byte | 0x20 : byte;
-        bool is_plain = (low >= 'a' && low <= 'z') || (low >= '0' && low <= '9');
-        char name[2] = {'-', '\0'};
-
-        if (is_plain) {
-            name[0] = (char)low;
-        }
-        if (path->text == NULL || path->size - begin > 200) {
-            return;
-        }
-        if (is_plain || (path->size > begin && path->text[path->size - 1] != '-')) {
-            wal__model_path_add(path, name);
-        }
-    }
-    if (path->text != NULL && path->size > begin && path->text[path->size - 1] == '-') {
-        path->text[--path->size] = '\0';
-    }
-    if (path->size == begin) {
-        wal__model_path_add(path, "project");
-    }
-}
-
 static const char *gemini_path(const struct wal__model_session *session, uint32_t stream,
                                struct wal__arena *arena)
 {
@@ -629,7 +594,7 @@ static const char *gemini_path(const struct wal__model_session *session, uint32_
         return given;
     }
     wal__model_path_add(&path, "tmp/");
-    add_slug(&path, session->cwd);
+    wal__model_path_add_slug(&path, session->cwd);
     wal__model_path_add(&path, "/chats/session-");
     wal__model_path_add_time(&path, session->time, false);
     if (path.text == NULL) {

@@ -1,5 +1,5 @@
 /*
- * kimi.c - reads the sessions of Kimi Code, and of Kimi CLI before it.
+ * kimi.c - the sessions of Kimi Code, and of Kimi CLI before it, which are read only.
  *
  * A session is a folder with a file of records for each agent, {type, time, ...}: the main one is
  * the session's, the others are those of its subagents. Which session a file is of is in its path.
@@ -13,6 +13,10 @@
  *
  * Images that the client keeps in separate files are known by the name of the file only.
  *
+ * A written answer is a step with a record for each block and, before these, one with its counts;
+ * the results of its calls are before its end. The files by which the client finds a session, its
+ * state and a line of its index, are written where there are none; nothing else has its title.
+ *
  * Invariant: every line moves the head; the parent of an item is the item before it.
  *
  * Threads: one thread at a time per reader.
@@ -24,6 +28,7 @@
 #include "convert/model/model_content.h"
 #include "convert/model/model_member.h"
 #include "convert/model/model_table.h"
+#include "convert/model/model_write.h"
 #include "format/json/json_text.h"
 #include "format/payload/timestamp.h"
 
@@ -488,6 +493,7 @@ static bool emit_event(struct record *record, enum kind kind)
         block->id = item->call;
         block->raw = record->payload.size > 0 ? record->payload : record->event;
         item->call.size = 0;
+        block->arguments = wal__content_unwrap_arguments(block->arguments);
         if (block->arguments.size > 0 && block->arguments.data[0] == '"') {
             struct wal__json_span text =
                 wal__arena_unescape(record->reader->scratch, block->arguments);
@@ -623,6 +629,7 @@ static enum wal__json_status kimi_line(struct wal__model_reader *reader,
     item->time = line->time;
     item->stream = line->stream;
     item->parent = line->parent;
+    item->raw = line->text;
     if (line->parent.size > 0 && record.kimi->line.size > 0 &&
         wal__json_characters_equal(line->parent, record.kimi->line)) {
         item->parent = record.kimi->item;
@@ -640,10 +647,381 @@ static enum wal__json_status kimi_line(struct wal__model_reader *reader,
 
 static const struct wal__dialect_read_ops kimi_read_ops = {.line = kimi_line};
 
+/* --- writing ------------------------------------------------------------- */
+
+struct writer {
+    uint64_t turns;
+    uint64_t steps;
+    bool has_step;  /* one is open */
+    bool has_begun; /* a record was written */
+};
+
+/* Returns sessions/wd_SLUG_HASH/ID/ and a name; NULL: no memory. */
+static const char *make_path(const struct wal__model_session *session, const char *name,
+                             struct wal__arena *arena)
+{
+    const char *given = wal__model_client_path(session, 0, "kimi");
+    const char *end = given != NULL ? strstr(given, "/agents/") : NULL;
+    struct wal__model_path path;
+    char hash[] = "_000000000000/";
+
+    wal__model_path_init(&path, arena);
+    if (end != NULL) {
+        char *folder = wal__arena_alloc(arena, (size_t)(end - given) + 2);
+
+        if (folder == NULL) {
+            return NULL;
+        }
+        memcpy(folder, given, (size_t)(end - given) + 1);
+        folder[end - given + 1] = '\0';
+        wal__model_path_add(&path, folder);
+    } else {
+        for (size_t i = 0; i < 12; i++) {
+            hash[i + 1] = "0123456789abcdef"[wal__model_hash(0, session->cwd) >> (4 * i) & 0xF];
+        }
+        wal__model_path_add(&path, "sessions/wd_");
+        wal__model_path_add_slug(&path, session->cwd);
+        wal__model_path_add(&path, hash);
+        wal__model_path_add_id(&path, session->id);
+        wal__model_path_add(&path, "/");
+    }
+    wal__model_path_add(&path, name);
+    return path.text;
+}
+
+static const char *kimi_path(const struct wal__model_session *session, uint32_t stream,
+                             struct wal__arena *arena)
+{
+    const char *given = wal__model_client_path(session, stream, "kimi");
+
+    return given != NULL ? given : make_path(session, "agents/main/wire.jsonl", arena);
+}
+
+static int64_t read_ms(struct wal__json_span time)
+{
+    int64_t ms = 0;
+
+    (void)wal__model_time_read(time, &ms);
+    return ms;
+}
+
+static void open_record(struct wal__model_writer *writer, const char *type,
+                        struct wal__json_span time)
+{
+    wal__json_out_open(&writer->out, '{');
+    wal__json_out_member_str(&writer->out, "type", type);
+    wal__json_out_member_int(&writer->out, "time", read_ms(time));
+}
+
+/* Writes a member with a name that ends with a number. */
+static void write_name(struct wal__json_out *out, const char *key, const char *name,
+                       uint64_t number)
+{
+    char digits[24];
+    size_t at = sizeof(digits) - 1;
+
+    digits[at] = '\0';
+    do {
+        digits[--at] = (char)('0' + number % 10);
+        number /= 10;
+    } while (number > 0);
+    wal__json_out_key(out, key);
+    wal__json_out_string_begin(out);
+    wal__json_out_string_text(out, wal__model_literal(name));
+    wal__json_out_string_text(out, wal__model_literal(digits + at));
+    wal__json_out_string_end(out);
+}
+
+/* Opens the record of an event of the open step. */
+static void open_event(struct wal__model_writer *writer, const char *type,
+                       struct wal__json_span time)
+{
+    const struct writer *to = writer->state;
+    struct wal__json_out *out = &writer->out;
+    bool is_step = strncmp(type, "step.", 5) == 0;
+
+    open_record(writer, "context.append_loop_event", time);
+    wal__json_out_member_open(out, "event", '{');
+    wal__json_out_member_str(out, "type", type);
+    wal__json_out_member_count(out, "step", to->steps);
+    write_name(out, is_step ? "uuid" : "stepUuid", "step_", to->steps);
+    write_name(out, "turnId", "turn_", to->turns);
+}
+
+static void close_event(struct wal__model_writer *writer)
+{
+    wal__json_out_close(&writer->out, '}');
+    wal__json_out_close_line(&writer->out);
+}
+
+static bool kimi_begin(struct wal__model_writer *writer)
+{
+    return wal__model_write_stream(writer, 0);
+}
+
+/* Writes the first records, unless the first item is a record of the client. */
+static void begin_records(struct wal__model_writer *writer, const struct wal__model_item *item)
+{
+    const struct wal__model_session *session = writer->session;
+    struct wal__json_out *out = &writer->out;
+    struct writer *to = writer->state;
+
+    if (!to->has_begun && (item == NULL || item->raw.size + item->data.size == 0)) {
+        wal__json_out_open(out, '{');
+        wal__json_out_member_str(out, "type", "metadata");
+        wal__json_out_member_str(out, "protocol_version", "1.4");
+        wal__json_out_member_int(out, "created_at", read_ms(session->time));
+        wal__json_out_close_line(out);
+        open_record(writer, "config.update", session->time);
+        wal__json_out_member(out, "cwd", wal__model_or(session->cwd, "\"/\""));
+        wal__json_out_close_line(out);
+    }
+    to->has_begun = true;
+}
+
+static void end_step(struct wal__model_writer *writer, struct wal__json_span time)
+{
+    struct writer *to = writer->state;
+
+    if (to->has_step) {
+        open_event(writer, "step.end", time);
+        wal__json_out_member_str(&writer->out, "finishReason", "end_turn");
+        close_event(writer);
+    }
+    to->has_step = false;
+}
+
+/* Writes a value of content. */
+static void write_part(struct wal__json_out *out, const struct wal__model_block *block)
+{
+    if (block->kind == WAL__BLOCK_RAW) {
+        wal__json_out_compact(out, block->raw);
+        return;
+    }
+    wal__json_out_open(out, '{');
+    if (block->kind == WAL__BLOCK_THINKING) {
+        wal__json_out_member_str(out, "type", "think");
+        if (!block->is_redacted) {
+            wal__json_out_member(out, "think", wal__model_or(block->text, "\"\""));
+        }
+        wal__json_out_optional(out, "encrypted", block->signature);
+    } else if (block->kind == WAL__BLOCK_IMAGE) {
+        wal__json_out_member_str(out, "type", "image_url");
+        wal__json_out_member_open(out, "imageUrl", '{');
+        wal__content_write_url(out, "url", block);
+        wal__json_out_close(out, '}');
+    } else {
+        wal__json_out_member_str(out, "type", "text");
+        wal__json_out_member(out, "text", wal__model_or(block->text, "\"\""));
+    }
+    wal__json_out_close(out, '}');
+}
+
+static void write_parts(struct wal__json_out *out, const char *key,
+                        const struct wal__model_item *item)
+{
+    wal__json_out_member_open(out, key, '[');
+    for (size_t i = 0; i < item->block_count; i++) {
+        write_part(out, &item->blocks[i]);
+    }
+    wal__json_out_close(out, ']');
+}
+
+/* Writes a message of the context. */
+static void write_message(struct wal__model_writer *writer, const struct wal__model_item *item)
+{
+    struct writer *to = writer->state;
+    struct wal__json_out *out = &writer->out;
+    bool is_user = item->role == WAL__ROLE_USER;
+
+    end_step(writer, item->time);
+    to->turns += is_user && !item->is_meta ? 1 : 0;
+    open_record(writer, "context.append_message", item->time);
+    wal__json_out_member_open(out, "message", '{');
+    wal__json_out_member_str(out, "role", is_user ? "user" : "system");
+    write_parts(out, "content", item);
+    wal__json_out_member_open(out, "toolCalls", '[');
+    wal__json_out_close(out, ']');
+    if (is_user) {
+        wal__json_out_member_open(out, "origin", '{');
+        wal__json_out_member_str(out, "kind", item->is_meta ? "injection" : "user");
+        wal__json_out_close(out, '}');
+    }
+    wal__json_out_close(out, '}');
+    wal__json_out_close_line(out);
+}
+
+/* An answer without content has an empty text. */
+static void write_answer(struct wal__model_writer *writer, const struct wal__model_item *item)
+{
+    const struct wal__model_block empty = {.kind = WAL__BLOCK_TEXT};
+    size_t count = item->block_count > 0 ? item->block_count : 1;
+    struct writer *to = writer->state;
+    struct wal__json_out *out = &writer->out;
+
+    end_step(writer, item->time);
+    to->has_step = true;
+    to->steps++;
+    open_event(writer, "step.begin", item->time);
+    close_event(writer);
+    if (item->model.size > 0) {
+        open_record(writer, "llm.request", item->time);
+        wal__json_out_member(out, "model", item->model);
+        wal__json_out_close_line(out);
+    }
+    if (wal__model_has_counts(&item->usage)) {
+        open_record(writer, "usage.record", item->time);
+        wal__json_out_optional(out, "model", item->model);
+        wal__json_out_member_open(out, "usage", '{');
+        wal__fields_write(out, usage_fields, &item->usage);
+        wal__json_out_close(out, '}');
+        wal__json_out_close_line(out);
+    }
+    for (size_t i = 0; i < count; i++) {
+        const struct wal__model_block *block = item->block_count > 0 ? &item->blocks[i] : &empty;
+
+        if (block->kind == WAL__BLOCK_TOOL_CALL) {
+            open_event(writer, "tool.call", item->time);
+            wal__json_out_member(out, "toolCallId", wal__model_or(block->id, "\"\""));
+            wal__json_out_member(out, "name", wal__model_or(block->name, "\"\""));
+            wal__content_write_arguments(out, "args", block->arguments);
+        } else {
+            open_event(writer, "content.part", item->time);
+            wal__json_out_key(out, "part");
+            write_part(out, block);
+        }
+        close_event(writer);
+    }
+}
+
+static void write_result(struct wal__model_writer *writer, const struct wal__model_item *item)
+{
+    struct wal__json_out *out = &writer->out;
+    const struct wal__model_block *text = item->blocks;
+    bool is_text = item->block_count == 1 && text->kind == WAL__BLOCK_TEXT && text->text.size > 2;
+
+    open_event(writer, "tool.result", item->time);
+    wal__json_out_member(out, "toolCallId", wal__model_or(item->call, "\"\""));
+    wal__json_out_member_open(out, "result", '{');
+    if (is_text) {
+        wal__json_out_member(out, "output", text->text);
+    } else {
+        write_parts(out, "output", item);
+    }
+    if (item->is_error) {
+        wal__json_out_member_bool(out, "isError", true);
+    }
+    wal__json_out_close(out, '}');
+    close_event(writer);
+}
+
+static bool kimi_item(struct wal__model_writer *writer, const struct wal__model_item *item)
+{
+    struct writer *to = writer->state;
+    struct wal__json_out *out = &writer->out;
+
+    begin_records(writer, item);
+    if (item->raw.size > 0 || item->kind == WAL__ITEM_LINE) {
+        to->has_step = false; /* lines of the client end its steps */
+        wal__json_out_line(out, item->raw.size > 0 ? item->raw : item->data);
+    } else if (item->kind == WAL__ITEM_COMPACTION) {
+        end_step(writer, item->time);
+        open_record(writer, "context.apply_compaction", item->time);
+        wal__json_out_member(out, "summary", wal__model_or(item->text, "\"\""));
+        wal__json_out_optional(out, "tokensBefore", item->tokens);
+        wal__json_out_close_line(out);
+    } else if (item->kind == WAL__ITEM_MESSAGE && item->role == WAL__ROLE_ASSISTANT) {
+        write_answer(writer, item);
+    } else if (item->kind == WAL__ITEM_MESSAGE && item->role == WAL__ROLE_TOOL) {
+        write_result(writer, item);
+    } else if (item->kind == WAL__ITEM_MESSAGE) {
+        write_message(writer, item);
+    }
+    return true;
+}
+
+/* Writes a member with a path below the directory that the files are written to. */
+static void write_place(struct wal__model_writer *writer, const char *key, const char *path)
+{
+    struct wal__json_out *out = &writer->out;
+    const char *root = writer->session->root;
+
+    wal__json_out_key(out, key);
+    wal__json_out_string_begin(out);
+    if (root != NULL) {
+        wal__json_out_string_text(out, wal__model_literal(root));
+        wal__json_out_string_text(out, wal__model_literal("/"));
+    }
+    wal__json_out_string_text(out, wal__model_literal(path));
+    wal__json_out_string_end(out);
+}
+
+/* Writes the files by which the client finds the session, where there are none. A subagent is not
+ * found by them, nor is a session of Kimi CLI. */
+static bool kimi_end(struct wal__model_writer *writer)
+{
+    const struct wal__model_session *session = writer->session;
+    const char *given = wal__model_client_path(session, 0, "kimi");
+    struct wal__json_out *out = &writer->out;
+    const char *state = make_path(session, "state.json", writer->scratch);
+    const char *main = make_path(session, "agents/main", writer->scratch);
+    char *folder = state != NULL ? wal__arena_copy_text(writer->scratch, state) : NULL;
+
+    begin_records(writer, NULL);
+    end_step(writer, session->updated);
+    if (given != NULL && strstr(given, "/agents/main/") == NULL) {
+        return true;
+    }
+    if (folder == NULL || main == NULL ||
+        !wal__model_write_file(writer, state, WAL__OUTPUT_SHARED_DOCUMENT)) {
+        return false;
+    }
+    *strrchr(folder, '/') = '\0';
+    wal__json_out_open(out, '{');
+    wal__model_write_time(out, "createdAt", session->time);
+    wal__model_write_time(out, "updatedAt", wal__model_or(session->updated, "0"));
+    wal__json_out_member(out, "title", wal__model_or(session->title, "\"New Session\""));
+    wal__json_out_member_bool(out, "isCustomTitle", session->title.size > 0);
+    wal__json_out_member(out, "workDir", wal__model_or(session->cwd, "\"/\""));
+    wal__json_out_member_open(out, "agents", '{');
+    wal__json_out_member_open(out, "main", '{');
+    write_place(writer, "homedir", main);
+    wal__json_out_member_str(out, "type", "main");
+    wal__json_out_member(out, "parentAgentId", wal__model_literal("null"));
+    wal__json_out_close(out, '}');
+    wal__json_out_close(out, '}');
+    wal__json_out_close(out, '}');
+    if (out->has_failed ||
+        !wal__model_write_file(writer, "session_index.jsonl", WAL__OUTPUT_SHARED_LINE)) {
+        return false;
+    }
+    wal__json_out_open(out, '{');
+    wal__json_out_member(out, "sessionId", session->id);
+    write_place(writer, "sessionDir", folder);
+    wal__json_out_member(out, "workDir", wal__model_or(session->cwd, "\"/\""));
+    wal__json_out_close_line(out);
+    return !out->has_failed;
+}
+
+static const struct wal__dialect_write_ops kimi_write_ops = {
+    .carries = WAL__CARRIES(TIMES) | WAL__CARRIES(THINKING) | WAL__CARRIES(SIGNATURES) |
+               WAL__CARRIES(IMAGES) | WAL__CARRIES(RESULT_IMAGES) | WAL__CARRIES(TEXT_BOUNDARIES) |
+               WAL__CARRIES(EMPTY) | WAL__CARRIES(TOOL_ERRORS) | WAL__CARRIES(MODELS) |
+               WAL__CARRIES(USAGE) | WAL__CARRIES(COMPACTIONS) | WAL__CARRIES(TOKENS_BEFORE) |
+               WAL__CARRIES(META),
+    .merges_parts = true,
+    .path = kimi_path,
+    .begin = kimi_begin,
+    .item = kimi_item,
+    .end = kimi_end,
+    .state_size = sizeof(struct writer),
+};
+
 const struct wal__dialect wal__dialect_kimi = {
     .name = "kimi",
     .summary = "sessions of Kimi Code and Kimi CLI, subagents too",
     .recognise = kimi_recognise,
     .read = kimi_read,
     .read_ops = &kimi_read_ops,
+    .write_ops = &kimi_write_ops,
 };

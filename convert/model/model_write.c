@@ -265,12 +265,28 @@ static bool append_blocks(struct wal__model_merge *merge, const struct wal__mode
     return true;
 }
 
+static bool is_next_part(const struct wal__model_merge *merge, const struct wal__model_item *item)
+{
+    return merge->has_item && is_answer_part(item) &&
+           wal__json_characters_equal(merge->item.answer_id, item->answer_id) &&
+           wal__json_characters_equal(merge->last_id, item->parent) &&
+           merge->item.is_sidechain == item->is_sidechain && merge->item.stream == item->stream;
+}
+
+bool wal__model_merge_drop(struct wal__model_merge *merge, const struct wal__model_item *item,
+                           bool *is_part)
+{
+    *is_part = is_next_part(merge, item);
+    if (*is_part) {
+        merge->last_id = item->id;
+        return merge->on_merged(merge->ctx, item->id, merge->item.id);
+    }
+    return (item->is_echo && item->is_off_branch) || wal__model_merge_flush(merge);
+}
+
 bool wal__model_merge_add(struct wal__model_merge *merge, struct wal__model_item *item)
 {
-    if (merge->has_item && is_answer_part(item) &&
-        wal__json_characters_equal(merge->item.answer_id, item->answer_id) &&
-        wal__json_characters_equal(merge->last_id, item->parent) &&
-        merge->item.is_sidechain == item->is_sidechain && merge->item.stream == item->stream) {
+    if (is_next_part(merge, item)) {
         merge_fields(&merge->item, item);
         merge->last_id = item->id;
         return append_blocks(merge, item) && merge->on_merged(merge->ctx, item->id, merge->item.id);
@@ -692,6 +708,14 @@ bool wal__model_write_begin(struct wal__model_writer *writer)
     return to->begin(writer) && !writer->out.has_failed;
 }
 
+/* Whether the item is written as its line although it may be a part of an answer: lines that name
+ * no parents stay as they are. */
+static bool stays_line(const struct wal__model_writer *writer, const struct wal__model_item *item)
+{
+    return item->raw.size > 0 && item->dialect == writer->dialect &&
+           (writer->dialect->write_ops->carries & WAL__CARRIES(BRANCHES)) == 0;
+}
+
 bool wal__model_write_item(struct wal__model_writer *writer, const struct wal__model_item *item)
 {
     const struct wal__dialect_write_ops *to = writer->dialect->write_ops;
@@ -708,16 +732,19 @@ bool wal__model_write_item(struct wal__model_writer *writer, const struct wal__m
         return reserve_raw_id(writer, item) && notify_written(writer, item->id, item->id, false);
     }
     if (!wal__model_fit(&fitted, to->carries, writer->dialect, summary_block, writer->losses)) {
-        bool ends_answer = !item->is_echo || !item->is_off_branch;
-        return (!ends_answer || wal__model_merge_flush(&writer->merge)) &&
-               map_to_parent(writer, item);
+        bool is_part;
+        return wal__model_merge_drop(&writer->merge, item, &is_part) &&
+               (is_part || map_to_parent(writer, item));
     }
     if (fitted.kind == WAL__ITEM_HEADER) {
         /* Later headers are not written. */
         return (to->header_is_entry && item->dialect == writer->dialect && writer->items == 0) ||
                map_to_parent(writer, item);
     }
-    return to->merges_parts ? wal__model_merge_add(&writer->merge, &fitted) : emit(writer, &fitted);
+    if (to->merges_parts && !stays_line(writer, &fitted)) {
+        return wal__model_merge_add(&writer->merge, &fitted);
+    }
+    return wal__model_merge_flush(&writer->merge) && emit(writer, &fitted);
 }
 
 bool wal__model_write_clone(const struct wal__model_writer *writer,
@@ -944,6 +971,39 @@ const char *wal__model_client_path(const struct wal__model_session *session, uin
     return stream == 0 && session->file.size > 0 && strcmp(session->file_dialect, dialect) == 0
                ? (const char *)session->file.data
                : NULL;
+}
+
+void wal__model_path_add_slug(struct wal__model_path *path, struct wal__json_span cwd)
+{
+    struct wal__json_span text = wal__arena_unescape(path->arena, cwd);
+    size_t begin = path->size;
+    size_t at = text.size;
+
+    while (at > 0 && text.data[at - 1] != '/') {
+        at--;
+    }
+    for (; at < text.size; at++) {
+        uint8_t byte = text.data[at];
+        uint8_t low = byte >= 'A' && byte <= 'Z' ? byte | 0x20 : byte;
+        bool is_plain = (low >= 'a' && low <= 'z') || (low >= '0' && low <= '9');
+        char name[2] = {'-', '\0'};
+
+        if (is_plain) {
+            name[0] = (char)low;
+        }
+        if (path->text == NULL || path->size - begin > 200) {
+            return;
+        }
+        if (is_plain || (path->size > begin && path->text[path->size - 1] != '-')) {
+            wal__model_path_add(path, name);
+        }
+    }
+    if (path->text != NULL && path->size > begin && path->text[path->size - 1] == '-') {
+        path->text[--path->size] = '\0';
+    }
+    if (path->size == begin) {
+        wal__model_path_add(path, "project");
+    }
 }
 
 const char *wal__model_dashed_path(const struct wal__model_session *session,

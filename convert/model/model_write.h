@@ -51,6 +51,11 @@ struct wal__model_merge {
  * there is no memory. */
 bool wal__model_merge_add(struct wal__model_merge *merge, struct wal__model_item *item);
 
+/* Passes over an item of which nothing is left. *is_part: it is a part of the item that waits,
+ * which further parts may follow. False as above. */
+bool wal__model_merge_drop(struct wal__model_merge *merge, const struct wal__model_item *item,
+                           bool *is_part);
+
 /* Emits the item that waits for further parts. */
 bool wal__model_merge_flush(struct wal__model_merge *merge);
 
@@ -161,6 +166,10 @@ void wal__model_path_add_id(struct wal__model_path *path, struct wal__json_span 
  * time. */
 void wal__model_path_add_time(struct wal__model_path *path, struct wal__json_span time,
                               bool has_ms);
+
+/* Appends the last component of a directory as clients name the folders of projects: its letters
+ * and digits in lower case, with a dash for what is between them. */
+void wal__model_path_add_slug(struct wal__model_path *path, struct wal__json_span cwd);
 
 /* Returns the path that the client gave the session's file, or NULL if the session did not come
  * from this client. */

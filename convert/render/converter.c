@@ -192,8 +192,7 @@ static enum wal_status set_root(struct wal__converter *convert, struct wal_error
     char root[PATH_MAX];
     struct wal__json_span text = {(const uint8_t *)root, 0};
 
-    if (session->starter.size == 0 || convert->files->root == NULL ||
-        realpath(convert->files->root, root) == NULL) {
+    if (convert->files->root == NULL || realpath(convert->files->root, root) == NULL) {
         return WAL_OK;
     }
     text.size = strlen(root) + 1;

@@ -842,9 +842,87 @@ def qwen(files):
     return shown
 
 
+# ---------------------------------------------------------------- kimi -----
+
+def kimi_content(content, role):
+    for part in [{"type": "text", "text": content}] if isinstance(content, str) else content:
+        need(part.get("type") in ("text", "think", "image_url"), "part", part)
+        if part["type"] == "text":
+            need(isinstance(part["text"], str), part)
+            yield role, part["text"]
+        elif part["type"] == "think":
+            need(isinstance(part.get("think", part.get("encrypted")), str), part)
+        else:
+            text_of(part["imageUrl"], "url")
+
+
+def kimi_found(files):
+    """The records of the session that the index and the state name."""
+    text, match = only(files, r"(sessions/wd_[^/]+/([^/]+))/agents/main/wire\.jsonl$")
+    state = json.loads(files[match[1] + "/state.json"])
+    text_of(state, "title", "workDir")
+    need(TIME.match(state["createdAt"]) and TIME.match(state["updatedAt"]), "times", state)
+    main = state["agents"]["main"]
+    need(main["type"] == "main" and main["parentAgentId"] is None, "agents", state)
+    need(main["homedir"].endswith(match[1] + "/agents/main"), "homedir", state)
+    row, = lines_of(files["session_index.jsonl"])
+    need(row["sessionId"] == match[2], "sessionId", row)
+    need(row["sessionDir"].endswith(match[1]), "sessionDir", row)
+    need(row["workDir"] == state["workDir"], "workDir", row)
+    return lines_of(text)
+
+
+def kimi(files):
+    rows = kimi_found(files)
+    need(re.match(r"1\.[0-5]$", rows[0].get("protocol_version", "")) and
+         rows[0]["type"] == "metadata" and isinstance(rows[0]["created_at"], int), rows[0])
+    shown, step, calls, prompted = [], None, set(), []
+    for row in rows[1:]:
+        need(isinstance(row.get("time"), int), "time", row)
+        kind, event = row["type"], row.get("event", {})
+        if kind in ("turn.prompt", "turn.steer"):
+            prompted = list(kimi_content(row.get("input", []), "user"))
+            shown += prompted
+        elif kind == "context.append_message":
+            message = row["message"]
+            role = message["role"]
+            need(role in ("user", "assistant", "system", "tool"), "role", row)
+            items = list(kimi_content(message["content"],
+                                      "result" if role == "tool" else role))
+            if message.get("origin", {}).get("kind", "user") == "user" and \
+                    role != "system" and items != prompted:
+                shown += items
+            for call in message["toolCalls"]:
+                shown.append(("call", call["name"] + arguments(json.loads(call["arguments"]))))
+                calls.add(call["id"])
+        elif kind == "context.append_loop_event":
+            need(event["type"] != "step.begin" or step is None, "a step in a step", row)
+            if event["type"] == "step.begin":
+                text_of(event, "uuid")
+                step = event["uuid"]
+            elif event["type"] == "step.end":
+                need(event["uuid"] == step, "the end of another step", row)
+                step = None
+            elif event["type"] == "content.part":
+                need(step is not None, "no step", row)
+                shown += kimi_content([event["part"]], "assistant")
+            elif event["type"] == "tool.call":
+                need(step is not None, "no step", row)
+                text_of(event, "name")
+                id_of(event, "toolCallId")
+                need(isinstance(event["args"], dict), "args", row)
+                shown.append(("call", event["name"] + arguments(event["args"])))
+                calls.add(event["toolCallId"])
+            elif event["type"] == "tool.result":
+                shown.append(("result", "".join(
+                    text for _, text in kimi_content(event["result"]["output"], "result"))))
+    return shown
+
+
 CLIENTS = {"pi": pi, "claude": claude, "qwen": qwen, "codex": codex, "rollouts": rollouts,
            "sdk": sdk, "spec11": spec11, "entries": entries,
-           "opencode": opencode, "gemini": gemini, "copilot": copilot}
+           "opencode": opencode, "gemini": gemini, "copilot": copilot,
+           "kimi": kimi}
 
 
 def misses(before, after):

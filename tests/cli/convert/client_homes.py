@@ -226,6 +226,26 @@ def kimi(work):
     assert "kimi --session " + ID in home.run("resume", ID)
     home.check_source(".kimi-code")
     assert '"3 cents"' in home.exported(ID, "pi")
+    # Its own lines come back, and with them what the client finds the session by.
+    home.run("export", "--dialect", "kimi", "out")
+    for path in (folder + "/agents/main/wire.jsonl", folder + "/agents/agent-0/wire.jsonl"):
+        with open(os.path.join(work, "out", path[11:]), encoding="utf-8") as file:
+            assert file.read() == home.files[path], path
+    with open(os.path.join(work, "out/session_index.jsonl"), encoding="utf-8") as file:
+        row, = map(json.loads, file)
+    assert row["sessionId"] == ID and row["workDir"] == "/srv/app", row
+    with open(os.path.join(row["sessionDir"], "state.json"), encoding="utf-8") as file:
+        assert json.load(file)["title"] == "Cents"
+    # The client went on in it, and has its own state since.
+    home.write("out/" + folder[11:] + "/state.json", '{"title": "Own"}')
+    home.write("out/" + folder[11:] + "/agents/main/wire.jsonl", line(
+        {"type": "context.append_message", "time": 1770109200009, "message": {
+            "role": "user", "content": [{"type": "text", "text": "More."}]}}), "a")
+    home.run("import", os.path.join(work, "out"))
+    assert home.run("cat", "--text", ID).count("More.") == 1
+    home.run("export", "--dialect", "kimi", "out")
+    with open(os.path.join(row["sessionDir"], "state.json"), encoding="utf-8") as file:
+        assert json.load(file) == {"title": "Own"}
 
 
 def droid(work):

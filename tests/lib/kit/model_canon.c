@@ -319,8 +319,9 @@ char *model_kit_canon(const struct model_kit *kit, uint64_t carries,
             continue;
         }
         if (!wal__model_fit(&item, carries, target, blocks, losses)) {
-            assert_true((item.is_echo && item.is_off_branch) || wal__model_merge_flush(&merge));
-            assert_true(put_ordinal(&canon, item.id, ordinal(&canon, item.parent)));
+            bool is_part;
+            assert_true(wal__model_merge_drop(&merge, &kit->items[i], &is_part));
+            assert_true(is_part || put_ordinal(&canon, item.id, ordinal(&canon, item.parent)));
             continue;
         }
         assert_true(wal__model_merge_add(&merge, &item));

@@ -9,6 +9,7 @@
 
 #include "convert/model/model_write.h"
 #include "format/json/json_text.h"
+#include "format/payload/timestamp.h"
 #include "tests/lib/test.h"
 
 static const struct wal__json_span none = {NULL, 0};
@@ -259,6 +260,12 @@ static void read_line(struct reading *reading, struct wal__json_span text, size_
     }
     resolve_line(reading, &line, number, &out);
     out.time = line.time;
+    if (out.time.size == 0 && line.time_ms > 0) {
+        uint8_t time[WAL__MODEL_TIME_SIZE];
+
+        out.time =
+            wal__arena_copy(&reading->kit->memory.arena, wal__model_time_write(line.time_ms, time));
+    }
     reading->last = none;
     if (reading->dialect->read_ops->line(&reading->reader, &out) != WAL__JSON_OK) {
         fail_msg("%s refuses line %zu: %.*s", reading->dialect->name, number, (int)text.size,

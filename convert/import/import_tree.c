@@ -571,6 +571,8 @@ static enum wal_status walk_path(struct wal__tree_walk *walk, char *path, int fl
     enum wal_status status = WAL_OK;
     FTSENT *entry = NULL;
 
+    /* A folder is listed before its files are visited: none of them is exported meanwhile. */
+    wal__view_index_refresh(&walk->import->views);
     walk->fts = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR | flags, by_name);
     while (walk->fts != NULL && status == WAL_OK &&
            (errno = 0, entry = fts_read(walk->fts)) != NULL) {
@@ -778,6 +780,9 @@ enum wal_status wal__tree_import_file(struct wal__import *import,
                                       struct wal_error *error)
 {
     int flags = source->is_argument ? 0 : O_NOFOLLOW;
+    /* A client's file of another dialect is not opened for this. */
+    bool may_be_whole = !source->is_packed &&
+                        (source->dialect == NULL || source->dialect == &wal__dialect_opencode);
     bool is_database = false;
     bool is_exported = false;
     enum wal_status status;
@@ -785,13 +790,13 @@ enum wal_status wal__tree_import_file(struct wal__import *import,
 
     import->result.sources++;
     reset(import, source);
-    if (!source->is_packed && (!source->must_be_session || has_ending(source->path, ".db"))) {
+    if (may_be_whole && (!source->must_be_session || has_ending(source->path, ".db"))) {
         status = wal__import_database(import, source->name, source->path, &is_database, error);
         if (status != WAL_OK || is_database) {
             return status;
         }
     }
-    if (!source->is_packed && (!source->must_be_session || wal__is_json_name(source->path))) {
+    if (may_be_whole && (!source->must_be_session || wal__is_json_name(source->path))) {
         status = wal__import_exported(import, source->name, source->path, &is_exported, error);
         if (status != WAL_OK || is_exported) {
             return status;

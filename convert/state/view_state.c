@@ -875,8 +875,8 @@ static enum wal_status view_states_find(struct wal__view_states *states, const c
 
 struct view_search {
     struct wal__view_index *index;
-    uint8_t store[16];
     struct wal_view_info place;
+    bool has_state; /* one of the directories that were searched is there */
     bool is_found;
 };
 
@@ -893,6 +893,11 @@ void wal__view_index_deinit(struct wal__view_index *index)
     }
     wal__heap_free(index->heap, index->items);
     *index = (struct wal__view_index){.heap = index->heap};
+}
+
+void wal__view_index_refresh(struct wal__view_index *index)
+{
+    index->bare[0] = '\0';
 }
 
 /* Returns the states of a directory; NULL: no memory. */
@@ -912,7 +917,7 @@ static struct wal__view_states *states_of(struct view_search *search, const char
         return NULL;
     }
     index->items = items;
-    items[index->count] = view_states_create(index->heap, search->store, name);
+    items[index->count] = view_states_create(index->heap, index->store_id, name);
     return items[index->count] != NULL ? items[index->count++] : NULL;
 }
 
@@ -926,6 +931,7 @@ static enum wal_status search_directory(struct view_search *search, const char *
     if (access(name, F_OK) != 0) {
         return WAL_OK;
     }
+    search->has_state = true;
     states = states_of(search, name);
     if (states == NULL) {
         return wal__no_memory(error);
@@ -976,14 +982,38 @@ static enum wal_status find(struct view_search *search, const char *path, struct
     return status;
 }
 
+/* Searches the folder of a path and those above it, unless no state was in them before. */
+static enum wal_status search_folder(struct view_search *search, const char *given,
+                                     struct wal_error *error)
+{
+    struct wal__view_index *index = search->index;
+    const char *slash = strrchr(given, '/');
+    size_t size = slash != NULL ? (size_t)(slash - given) : 0;
+    char real[PATH_MAX];
+    enum wal_status status;
+
+    if (size > 0 && strlen(index->bare) == size && memcmp(index->bare, given, size) == 0) {
+        return WAL_OK;
+    }
+    if (realpath(given, real) == NULL) {
+        return wal__view_fs_fail(error, given);
+    }
+    status = find(search, real, error);
+    if (status == WAL_OK && !search->has_state && size < sizeof(index->bare)) {
+        memcpy(index->bare, given, size);
+        index->bare[size] = '\0';
+    }
+    return status;
+}
+
 enum wal_status wal__view_index_find(struct wal__view_index *index, struct wal_slice path,
                                      struct wal_view_info *place, struct wal_error *error)
 {
+    static const uint8_t none[16] = {0};
     struct view_search search = {.index = index};
     struct wal_store_info info = {.struct_size = sizeof(info)};
     char given[PATH_MAX];
-    char real[PATH_MAX];
-    enum wal_status status;
+    enum wal_status status = WAL_OK;
 
     if (path.size == 0 || path.size >= sizeof(given)) {
         return wal__invalid(error, "path must be a valid path");
@@ -991,15 +1021,16 @@ enum wal_status wal__view_index_find(struct wal__view_index *index, struct wal_s
     memcpy(given, path.data, (size_t)path.size);
     given[path.size] = '\0';
     search.place.struct_size = sizeof(search.place);
-    status = wal_store_get_info(index->store, &info, error);
-    if (status != WAL_OK) {
-        return status;
+    if (!index->has_store_id) {
+        status = wal_store_get_info(index->store, &info, error);
+        if (status != WAL_OK) {
+            return status;
+        }
+        memcpy(index->store_id, info.uuid, sizeof(index->store_id));
+        index->has_store_id = true;
     }
-    /* A store without an id has no views. */
-    if (memcmp(info.uuid, search.store, 16) != 0) {
-        memcpy(search.store, info.uuid, sizeof(search.store));
-        status = realpath(given, real) != NULL ? find(&search, real, error)
-                                               : wal__view_fs_fail(error, given);
+    if (memcmp(index->store_id, none, sizeof(none)) != 0) {
+        status = search_folder(&search, given, error);
     }
     if (status == WAL_OK && !search.is_found) {
         status = wal__fail(error, WAL_ENOTFOUND, "the file belongs to no view of this store");

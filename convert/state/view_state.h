@@ -18,6 +18,7 @@
 #include <stdbool.h>
 
 #include "agentwal/convert.h"
+#include "convert/clients/client.h"
 #include "convert/files/view_files.h"
 #include "convert/files/view_fs.h"
 #include "engine/base/containers.h"
@@ -122,6 +123,10 @@ struct wal__view_states {
 struct wal__view_index {
     const struct wal__heap *heap;
     struct wal_store *store;
+    uint8_t store_id[16]; /* zeros: the store has none, and no views */
+    bool has_store_id;
+    /* The last folder in and above which no state is, or an empty text. */
+    char bare[WAL__CLIENT_PATH_SIZE];
     struct wal__view_states **items; /* of each directory */
     uint32_t count;
     uint32_t capacity;
@@ -131,9 +136,13 @@ void wal__view_index_init(struct wal__view_index *index, struct wal_store *store
                           const struct wal__heap *heap);
 void wal__view_index_deinit(struct wal__view_index *index);
 
-/* Finds the view that a file belongs to. WAL_ENOTFOUND: none. */
+/* Finds the view that a file belongs to. WAL_ENOTFOUND: none. Of files in one folder after another
+ * the folder is searched once: to find views that were exported meanwhile, refresh first. */
 enum wal_status wal__view_index_find(struct wal__view_index *index, struct wal_slice path,
                                      struct wal_view_info *place,
                                      struct wal_error *error) WAL_MUST_USE;
+
+/* Forgets which folder has no state. */
+void wal__view_index_refresh(struct wal__view_index *index);
 
 #endif

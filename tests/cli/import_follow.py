@@ -80,6 +80,7 @@ def check_follow(folder):
         entries = json.loads(run(store, "list", "--json").stdout)["entries"]
         if entries != LINES + 1:
             fail("%d entries" % entries)
+        check_export(process, store, folder)
         before = cpu_of(process.pid)
         time.sleep(IDLE_S)
         used = cpu_of(process.pid) - before
@@ -92,6 +93,30 @@ def check_follow(folder):
         process.kill()
     print("median %.1f ms, idle %.3f s" % (
         1000 * statistics.median(times), used))
+
+
+def check_export(process, store, folder):
+    """A file that is exported to a followed folder is a view, and no other session."""
+    pi = os.path.join(folder, "b.jsonl")
+    add(pi, json.dumps({"type": "session", "version": 3, "id": "b", "cwd": "/srv",
+                        "timestamp": "2026-02-03T09:00:00.000Z"}) + "\n")
+    add(pi, json.dumps({"type": "message", "id": "a1f03c22", "parentId": None,
+                        "timestamp": "2026-02-03T09:00:00.000Z",
+                        "message": {"role": "user", "content": "text"}}) + "\n")
+    root = os.path.join(folder, "home/.claude")
+    for arguments in (("import", pi), ("export", "--dialect", "claude", "--session", "b", root)):
+        if run(store, *arguments).returncode != 0:
+            fail("cannot %s" % arguments[0])
+    exported = [os.path.join(root, "projects/-srv", name)
+                for name in os.listdir(os.path.join(root, "projects/-srv")) if name != "a.jsonl"]
+    with open(exported[0], encoding="utf-8") as file:
+        last = json.loads(file.readlines()[-1])
+    add(exported[0], json.dumps(dict(last, uuid="b-2", parentUuid=last["uuid"])) + "\n")
+    report = {"appended": 0}
+    while report["appended"] == 0:
+        report = json.loads(process.stdout.readline())
+    if report["appended"] != 1 or report["sessionId"] != "b":
+        fail("a line of an exported file: %r" % report)
 
 
 def check_interrupt(folder):

@@ -756,6 +756,52 @@ bool wal__place_has_session(const struct wal__place *place, const char *path)
                                wal__place_below(place, path, buffer));
 }
 
+/* The ending of the files that the client's sessions keep; NULL: they keep none. */
+static const char *kept_ending(const struct wal__client *client)
+{
+    static const char mark[] = "{file}";
+    const char *path = client->info.path;
+
+    return path != NULL && strncmp(path, mark, sizeof(mark) - 1) == 0 ? path + sizeof(mark) - 1
+                                                                      : NULL;
+}
+
+/* Writes the path with another ending. False: it has not that one, or is too long. */
+static bool replace_ending(const char *path, const char *ending, const char *other,
+                           char replaced[WAL__CLIENT_BELOW_SIZE])
+{
+    size_t size = strlen(path);
+    size_t stem = strlen(ending) < size ? size - strlen(ending) : size;
+
+    return stem < size && strcmp(path + stem, ending) == 0 &&
+           (size_t)snprintf(replaced, WAL__CLIENT_BELOW_SIZE, "%.*s%s", (int)stem, path, other) <
+               WAL__CLIENT_BELOW_SIZE;
+}
+
+bool wal__client_sidecar(const struct wal__client *client, const char *path,
+                         char sidecar[WAL__CLIENT_BELOW_SIZE])
+{
+    const char *ending = kept_ending(client);
+
+    return ending != NULL && replace_ending(path, ".jsonl", ending, sidecar);
+}
+
+bool wal__client_keeps_file(const char *path)
+{
+    const struct wal__client *client;
+    char owner[WAL__CLIENT_BELOW_SIZE];
+
+    for (size_t i = 0; (client = wal__client_at(i)) != NULL; i++) {
+        const char *ending = kept_ending(client);
+
+        if (ending != NULL && replace_ending(path, ending, ".jsonl", owner) &&
+            access(owner, F_OK) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 bool wal__place_has_unread(struct wal__place *place, const char *path)
 {
     const char *slash = strrchr(path, '/');

@@ -55,7 +55,10 @@ enum {
 /* A file of JSON that has what the lines of a session do not. Members that it has are strings, but
  * for a time, which may be a number of milliseconds. */
 struct wal__client_info {
-    const char *path; /* below the client's folder, with "{id}" and '*'; NULL: there is none */
+    /* Below the client's folder, with "{id}" and '*'. Or "{file}" and an ending: it is next to the
+     * session's file, has that ending instead of the file's, and its bytes are kept. NULL: there is
+     * none. */
+    const char *path;
     /* An object with the names of the folders of projects by their directories, instead of the
      * members below; or NULL. */
     const char *projects;
@@ -63,6 +66,8 @@ struct wal__client_info {
     const char *untitled; /* the title of a session without one; or NULL */
     const char *cwd;
     const char *created;
+    const char *agent; /* kind of a subagent */
+    const char *call;  /* id of the call that started it, in the session of its starter */
 };
 
 /* Lists end with NULL. Texts without another comment are phrases for a reader. */
@@ -215,6 +220,14 @@ bool wal__place_has_session(const struct wal__place *place, const char *path);
 /* Returns true if a file is one of sessions that cannot be read. Of a client without a folder that
  * is so in any PLAIN place; then sets the place's client and base. */
 bool wal__place_has_unread(struct wal__place *place, const char *path);
+
+/* Whether the file is next to that of a session, which keeps its bytes: info.path. */
+bool wal__client_keeps_file(const char *path);
+
+/* Writes the path of the file with the ending, of an info.path, that is next to that of a session.
+ * False: there is none. */
+bool wal__client_sidecar(const struct wal__client *client, const char *path,
+                         char sidecar[WAL__CLIENT_BELOW_SIZE]);
 
 /* Returns true if the files of a folder together are sessions. */
 bool wal__place_is_session(const struct wal__place *place, const char *path);

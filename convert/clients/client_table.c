@@ -13,6 +13,10 @@ static const struct wal__client clients[] = {
         .roots = {"projects"},
         .files = {"projects/*/*.jsonl", "projects/*/*/subagents/*.jsonl",
                   "projects/*/*/subagents/*/*.jsonl", "projects/*/*/subagents/*/*/*.jsonl"},
+        .info = {.path = "{file}.meta.json",
+                 .title = "description",
+                 .agent = "agentType",
+                 .call = "toolUseId"},
         .examples = {"projects/-srv-app/3b0f6e0a-6a4e-4c1e-9d0c-1f2a3b4c5d6e.jsonl",
                      "projects/-srv-app/3b0f6e0a/subagents/agent-a1.jsonl",
                      "projects/-srv-app/3b0f6e0a/subagents/workflows/agent-a1.jsonl",
@@ -24,8 +28,10 @@ static const struct wal__client clients[] = {
         .result = "`tool_result` in `message.content`",
         .usage = "`message.usage`, once for each `message.id`",
         .compaction = "`system` of subtype `compact_boundary`, and a message of `isCompactSummary`",
-        .title = "`custom-title`, `ai-title`, `summary`",
-        .reads = "transcripts, with those of subagents, summaries, compactions and titles",
+        .title =
+            "`custom-title`, `ai-title`, `summary`; of a subagent `description` of `.meta.json`",
+        .reads = "transcripts, with those of subagents and their `.meta.json`, summaries, "
+                 "compactions and titles",
         .writes = "projects/CWD/ID.jsonl",
         .resume = "claude --resume %s",
         .tests = {"unit/convert/test_import_clients", "unit/model/test_model_claude", "cli/adopt"},

@@ -207,7 +207,8 @@ static bool claude_can_copy_verbatim(const struct wal__model_session *session,
 
     claude_split_id(session->id, arena, &id, &agent);
     return wal__dialect_is(session->dialect, "claude") && wal__model_is_uuid(id) &&
-           session->raw.size == id.size && memcmp(session->raw.data, id.data, id.size) == 0;
+           wal__metadata_sidecar(session->metadata).size == 0 && session->raw.size == id.size &&
+           memcmp(session->raw.data, id.data, id.size) == 0;
 }
 
 /* --- the client's list --------------------------------------------------- */
@@ -630,6 +631,30 @@ static void write_raw(struct wal__model_writer *writer, struct wal__json_span ra
 
 /* --- dialect ------------------------------------------------------------- */
 
+/* Writes the file next to a subagent's transcript that the client wrote. */
+static bool write_sidecar(struct wal__model_writer *writer)
+{
+    static const char ending[] = ".jsonl";
+    const struct wal__model_session *session = writer->session;
+    struct wal__json_span bytes = wal__metadata_sidecar(session->metadata);
+    const char *transcript = claude_path(session, 0, writer->scratch);
+    size_t size = transcript != NULL ? strlen(transcript) : 0;
+    struct wal__model_path path;
+
+    if (bytes.size == 0 || session->dialect != writer->dialect || size < sizeof(ending) ||
+        strcmp(transcript + size - (sizeof(ending) - 1), ending) != 0) {
+        return transcript != NULL;
+    }
+    wal__model_path_init(&path, writer->scratch);
+    wal__model_path_add(&path, transcript);
+    if (path.text != NULL) {
+        path.size -= sizeof(ending) - 1;
+        wal__model_path_add(&path, ".meta.json");
+    }
+    return path.text != NULL && wal__model_write_file(writer, path.text, WAL__OUTPUT_DOCUMENT) &&
+           writer->output->put(writer->output->ctx, bytes.data, bytes.size);
+}
+
 static bool claude_begin(struct wal__model_writer *writer)
 {
     const struct wal__model_session *session = writer->session;
@@ -643,7 +668,8 @@ static bool claude_begin(struct wal__model_writer *writer)
         session->dialect == writer->dialect &&
         (session->raw.size != claude->session.size ||
          memcmp(session->raw.data, claude->session.data, session->raw.size) != 0);
-    return claude->session.data != NULL && wal__model_write_stream(writer, 0);
+    return claude->session.data != NULL && write_sidecar(writer) &&
+           wal__model_write_stream(writer, 0);
 }
 
 /* Writes a first row before a side chain: the client does not list a file that begins with one. */

@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -394,7 +393,10 @@ static enum wal_status create_session(struct wal__import_file *file, struct wal_
     }
     options.title = wal__slice_from_text(file->title);
     options.created_ms = probe->created == NULL ? file->modified_ms : 0;
-    wal__import_describe(file->import, probe->created, probe->is_subagent, file->missing, &options);
+    file->about.created = probe->created;
+    file->about.is_subagent = probe->is_subagent;
+    file->about.missing = file->missing;
+    wal__import_describe(file->import, &file->about, &options);
     if (file->import->arena.has_failed) {
         return wal__no_memory(error);
     }
@@ -405,6 +407,7 @@ static enum wal_status create_session(struct wal__import_file *file, struct wal_
         snprintf(hashed, sizeof(hashed), "file-%016" PRIx64, wal__source_hash(file->source));
         status = wal__import_try_ids(try_create, file, &options, hashed, error);
     }
+    file->is_new = true;
     file->has_other_id = status == WAL_OK && id != NULL &&
                          wal_session_get_info(file->session, &info, NULL) == WAL_OK &&
                          !wal__slice_equal(info.id, wal__slice_from_text(id));
@@ -598,6 +601,7 @@ static enum wal_status probe(struct wal__import_file *file, const struct wal__di
     file->lines.name = file->name;
     file->lines.dialect = file->probe.dialect;
     file->lines.probe = &file->probe;
+    file->lines.is_titled = file->title != NULL;
     file->lines.file_size = file->size;
     return wal__import_check_memory(file->import, error);
 }
@@ -1106,6 +1110,9 @@ enum wal_status wal__import_file(struct wal__import *import, int fd, const char 
     }
     if (status == WAL_OK) {
         status = find_newest_file(file, error);
+    }
+    if (status == WAL_OK) {
+        status = wal__import_update_about(file, error);
     }
     if (status == WAL_OK) {
         if (!file->is_covered) {

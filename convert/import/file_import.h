@@ -33,7 +33,8 @@ struct wal__import_file {
     int64_t modified_ms; /* time of the file, where no line has one */
     const char *name;
     const char *path;
-    const char *title; /* that the client has in another file; or NULL */
+    const char *title;              /* that the client has in another file; or NULL */
+    struct wal__import_about about; /* what the session says of the file */
     struct wal__file_probe probe;
     struct wal_session *session;
     char source[WAL__SOURCE_SIZE_MAX + 1]; /* of the session */
@@ -48,6 +49,7 @@ struct wal__import_file {
     struct wal_session *thread;
     const char *original; /* id of a session with the same id and first lines; or NULL */
     const char *missing;  /* id of the file that it, or what it goes on from, lacks; or NULL */
+    bool is_new;          /* the session was created */
     bool is_deferred;     /* it waits for the file that it goes on from */
     bool is_other;        /* it is not the source of the session */
     uint64_t count;       /* lines of the file */
@@ -79,6 +81,10 @@ bool wal__import_is_waiting(const struct wal__import *import, const char *id);
 
 /* Sets what the path of the file says of its session, and what the client has in another file. */
 void wal__import_probe_path(struct wal__import_file *file, struct wal__file_probe *probe);
+
+/* Updates what the session says of its sidecar, unless another program has changed what it says. */
+enum wal_status wal__import_update_about(struct wal__import_file *file,
+                                         struct wal_error *error) WAL_MUST_USE;
 
 /* --- files --------------------------------------------------------------- */
 

@@ -1,6 +1,8 @@
 /*
  * file_path.c - what the path of a client's file says of its session, and what the client has of
- * that in another file (file_import.h): one with its title, or with the directories of projects.
+ * that in another file (file_import.h): one with its title, or with the directories of projects. Of
+ * a sidecar, which is next to the session's file, the session keeps the bytes in its metadata:
+ * those that the last import read.
  */
 #include <fcntl.h>
 #include <glob.h>
@@ -14,10 +16,12 @@
 #include "convert/import/file_import.h"
 #include "convert/model/model_member.h"
 #include "convert/model/model_write.h"
+#include "engine/base/error.h"
 #include "format/json/json_scan.h"
 #include "format/payload/timestamp.h"
 
 #define INFO_SIZE_MAX (1 << 20) /* bytes of a client's file with a title */
+#define KEPT_SIZE_MAX (1 << 16) /* of one that a session keeps */
 
 /* Appends a text to a pattern of glob() that ends with NUL. False: it does not fit. */
 static bool add_literal(char *pattern, size_t capacity, const char *text, size_t text_size)
@@ -69,21 +73,38 @@ static bool make_info_pattern(const struct wal__import_file *file, const char *i
     return (size_t)snprintf(pattern + size, PATH_MAX - size, "%s", mark + 4) < PATH_MAX - size;
 }
 
-static char *read_info_file(const struct wal__import_file *file, const char *pattern, size_t *size)
+/* Finds the file with what the lines of the session do not say. */
+static bool find_info_file(const struct wal__import_file *file, const struct wal__client *client,
+                           const char *below, const struct wal__client_ids *ids,
+                           char path[WAL__CLIENT_BELOW_SIZE])
 {
-    const struct wal__heap *heap = file->import->heap;
-    struct stat stat;
+    char pattern[PATH_MAX];
     glob_t found;
-    char *text = NULL;
-    int fd = -1;
+    bool is_found = false;
 
-    if (glob(pattern, GLOB_NOSORT, NULL, &found) != 0) {
-        return NULL;
+    if (client->info.path == NULL || wal__client_sidecar(client, file->name, path)) {
+        return client->info.path != NULL;
+    }
+    if ((client->info.projects == NULL && ids->id.size + ids->starter.size == 0) ||
+        !make_info_pattern(file, client->info.path, below,
+                           ids->id.size > 0 ? ids->id : ids->starter, pattern) ||
+        glob(pattern, GLOB_NOSORT, NULL, &found) != 0) {
+        return false;
     }
     if (found.gl_pathc > 0) {
-        fd = wal__file_open_regular(AT_FDCWD, found.gl_pathv[0], &stat);
+        is_found = (size_t)snprintf(path, WAL__CLIENT_BELOW_SIZE, "%s", found.gl_pathv[0]) <
+                   WAL__CLIENT_BELOW_SIZE;
     }
     globfree(&found);
+    return is_found;
+}
+
+static char *read_info_file(const struct wal__heap *heap, const char *path, size_t *size)
+{
+    struct stat stat;
+    char *text = NULL;
+    int fd = wal__file_open_regular(AT_FDCWD, path, &stat);
+
     if (fd < 0) {
         return NULL;
     }
@@ -132,13 +153,31 @@ static void probe_info(struct wal__import_file *file, const struct wal__client_i
                        const char *text, size_t size, struct wal__file_probe *probe)
 {
     struct wal__arena *arena = &file->import->arena.arena;
-    struct wal__json_member members[] = {
-        {.key = info->title}, {.key = info->cwd}, {.key = info->created}};
+    struct wal__json_member members[] = {{.key = info->title},
+                                         {.key = info->cwd},
+                                         {.key = info->created},
+                                         {.key = info->agent},
+                                         {.key = info->call}};
     char time[WAL__IMPORT_TIME_SIZE];
+    bool absent[5];
     int64_t ms;
 
-    if (wal__json_members(text, size, members, 3, NULL) != WAL__JSON_OK) {
+    for (size_t i = 0; i < 5; i++) {
+        absent[i] = members[i].key == NULL;
+        members[i].key = absent[i] ? "" : members[i].key;
+    }
+    if (wal__json_members(text, size, members, 5, NULL) != WAL__JSON_OK) {
         return;
+    }
+    for (size_t i = 0; i < 5; i++) {
+        members[i].value =
+            absent[i] ? (struct wal__json_token){.kind = WAL__JSON_NONE} : members[i].value;
+    }
+    if (info->call != NULL && size <= KEPT_SIZE_MAX && text[0] == '{') {
+        file->about.agent = wal__arena_copy(arena, wal__member_string(&members[3]));
+        file->about.call = wal__arena_copy(arena, wal__member_string(&members[4]));
+        file->about.sidecar =
+            wal__arena_copy(arena, (struct wal__json_span){(const uint8_t *)text, size});
     }
     if (info->untitled == NULL || !wal__line_string_is(&members[0], info->untitled)) {
         file->title =
@@ -171,7 +210,7 @@ void wal__import_probe_path(struct wal__import_file *file, struct wal__file_prob
     const struct wal__client *client =
         wal__client_of_source(probe->dialect->name, file->path, &below);
     struct wal__client_ids ids;
-    char pattern[PATH_MAX];
+    char info[WAL__CLIENT_BELOW_SIZE];
     size_t size = 0;
     char *text;
 
@@ -193,20 +232,58 @@ void wal__import_probe_path(struct wal__import_file *file, struct wal__file_prob
             (void)snprintf(probe->session, size, "%s~%.*s", probe->parent, WAL_ARG(ids.agent));
         }
     }
-    if (client->info.path == NULL ||
-        (client->info.projects != NULL ? probe->cwd != NULL || ids.project.size == 0
-                                       : ids.id.size + ids.starter.size == 0) ||
-        !make_info_pattern(file, client->info.path, below, ids.id.size > 0 ? ids.id : ids.starter,
-                           pattern)) {
+    if (client->info.projects != NULL && (probe->cwd != NULL || ids.project.size == 0)) {
         return;
     }
-    text = read_info_file(file, pattern, &size);
+    text = find_info_file(file, client, below, &ids, info)
+               ? read_info_file(file->import->heap, info, &size)
+               : NULL;
     if (text != NULL && client->info.projects != NULL) {
         probe->cwd = find_project(arena, text, size, client->info.projects, ids.project);
-        wal__heap_free(file->import->heap, text);
     } else if (text != NULL) {
         probe_info(file, &client->info, text, size, probe);
-        wal__heap_free(file->import->heap, text);
     }
-    file->title = ids.id.size > 0 ? file->title : NULL; /* it is the starter's */
+    wal__heap_free(file->import->heap, text);
+    if (ids.starter.size > 0 && ids.id.size == 0) {
+        file->title = NULL; /* it is the starter's */
+    }
+}
+
+/* --- the metadata ---------------------------------------------------------- */
+
+enum wal_status wal__import_update_about(struct wal__import_file *file, struct wal_error *error)
+{
+    const struct wal_append_options options = {.struct_size = sizeof(options),
+                                               .durability = WAL_WRITTEN};
+    struct wal_session_change change = {.struct_size = sizeof(change),
+                                        .fields = WAL_CHANGE_METADATA};
+    const struct wal_batch batch = {.struct_size = sizeof(batch), .change = &change};
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal__json_member m[] = {{.key = "created"}, {.key = "imported"}, {.key = "partial"}};
+    struct wal__arena *arena = &file->import->arena.arena;
+    struct wal__import_about about = file->about;
+    enum wal_status status;
+
+    if (file->is_new || about.sidecar.size == 0) {
+        return WAL_OK;
+    }
+    status = wal_session_get_info(file->session, &info, error);
+    if (status != WAL_OK || info.metadata.size == 0 || !wal__import_is_metadata(info.metadata) ||
+        wal__json_members(info.metadata.data, (size_t)info.metadata.size, m, 3, NULL) !=
+            WAL__JSON_OK) {
+        return status;
+    }
+    about.is_subagent = file->probe.is_subagent;
+    about.created = wal__string_copy(arena, wal__member_string(&m[0]), WAL__STRING_MAX);
+    about.imported = wal__string_copy(arena, wal__member_string(&m[1]), WAL__STRING_MAX);
+    about.missing = wal__string_copy(arena, wal__member_string(&m[2]), WAL__STRING_MAX);
+    change.metadata = wal__import_metadata(file->import, &about);
+    if (change.metadata.size == 0) {
+        return wal__no_memory(error);
+    }
+    if (about.imported == NULL || wal__slice_equal(change.metadata, info.metadata)) {
+        return WAL_OK;
+    }
+    file->import->must_sync = true;
+    return wal_batch_commit(file->session, &batch, &options, NULL, error);
 }

@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +27,7 @@
 #include "engine/base/directory.h"
 #include "engine/base/error.h"
 #include "engine/base/map.h"
+#include "format/bytes/assert.h"
 #include "format/payload/timestamp.h"
 
 /* --- the probe ----------------------------------------------------------- */
@@ -208,43 +210,69 @@ void wal__import_write_time(int64_t ms, char time[WAL__IMPORT_TIME_SIZE])
     snprintf(time, WAL__IMPORT_TIME_SIZE, "%.*s", (int)sizeof(text) - 2, (const char *)text + 1);
 }
 
-/* {"created":TIME,"imported":TIME,"subagent":true,"partial":MISSING}; all but "imported" only where
- * they hold. */
-static struct wal_slice make_metadata(struct wal__import *import, const char *created,
-                                      bool is_subagent, const char *missing)
+/* Adds text to a metadata that ends with a NUL. */
+static void add_text(struct wal_slice *metadata, size_t capacity, const char *format, ...)
 {
-    struct wal__arena *arena = &import->arena.arena;
-    const char *subagent = is_subagent ? ",\"subagent\":true" : "";
-    const char *partial =
-        missing == NULL ? NULL
-                        : wal__string_object(arena, "partial", wal__slice_from_text(missing), "");
-    size_t partial_size = partial != NULL ? strlen(partial) : 0;
-    size_t size = WAL__IMPORT_TIME_SIZE + 64 + partial_size;
-    char *members = wal__arena_alloc(arena, size);
-    char *mark = wal__arena_alloc(arena, size);
-    char time[WAL__IMPORT_TIME_SIZE];
-    struct timespec now;
+    char *bytes = (char *)(uintptr_t)metadata->data;
+    va_list arguments;
 
-    if (members == NULL || mark == NULL) {
-        return (struct wal_slice){NULL, 0};
-    }
-    /* Without the braces. */
-    snprintf(mark, size, "%s%s%.*s", subagent, partial != NULL ? "," : "",
-             partial != NULL ? (int)partial_size - 2 : 0, partial != NULL ? partial + 1 : "");
-
-    clock_gettime(CLOCK_REALTIME, &now);
-    wal__import_write_time((int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000, time);
-    if (created == NULL) {
-        return wal__slice_from_text(
-            wal__string_object(arena, "imported", wal__slice_from_text(time), mark));
-    }
-    snprintf(members, size, ",\"imported\":\"%s\"%s", time, mark);
-    return wal__slice_from_text(
-        wal__string_object(arena, "created", wal__slice_from_text(created), members));
+    va_start(arguments, format);
+    metadata->size += (uint64_t)vsnprintf(bytes + metadata->size, capacity - (size_t)metadata->size,
+                                          format, arguments);
+    va_end(arguments);
+    WAL__ASSERT(metadata->size < capacity);
 }
 
-void wal__import_describe(struct wal__import *import, const char *created, bool is_subagent,
-                          const char *missing, struct wal_session_options *options)
+static void add_member(struct wal_slice *metadata, size_t capacity, const char *key,
+                       struct wal__json_span value)
+{
+    if (value.size > 0) {
+        add_text(metadata, capacity, "%s\"%s\":%.*s", metadata->size > 1 ? "," : "", key,
+                 (int)value.size, (const char *)value.data);
+    }
+}
+
+struct wal_slice wal__import_metadata(struct wal__import *import,
+                                      const struct wal__import_about *about)
+{
+    struct wal__arena *arena = &import->arena.arena;
+    const struct wal__json_span created =
+        wal__json_quote(arena, wal__slice_from_text(about->created));
+    const struct wal__json_span missing =
+        wal__json_quote(arena, wal__slice_from_text(about->missing));
+    char now[WAL__IMPORT_TIME_SIZE];
+    struct wal__json_span imported;
+    struct timespec time;
+    struct wal_slice metadata = {NULL, 0};
+    size_t capacity;
+
+    clock_gettime(CLOCK_REALTIME, &time);
+    wal__import_write_time((int64_t)time.tv_sec * 1000 + time.tv_nsec / 1000000, now);
+    imported = wal__json_quote(
+        arena, wal__slice_from_text(about->imported != NULL ? about->imported : now));
+    capacity = created.size + missing.size + imported.size + about->agent.size + about->call.size +
+               about->sidecar.size + 128;
+    metadata.data = wal__arena_alloc(arena, capacity);
+    if (metadata.data == NULL) {
+        return metadata;
+    }
+    add_text(&metadata, capacity, "{");
+    add_member(&metadata, capacity, "created",
+               about->created != NULL ? created : (struct wal__json_span){NULL, 0});
+    add_member(&metadata, capacity, "imported", imported);
+    add_member(&metadata, capacity, "subagent",
+               wal__model_literal(about->is_subagent ? "true" : ""));
+    add_member(&metadata, capacity, "partial",
+               about->missing != NULL ? missing : (struct wal__json_span){NULL, 0});
+    add_member(&metadata, capacity, "agentName", about->agent);
+    add_member(&metadata, capacity, "call", about->call);
+    add_member(&metadata, capacity, "sidecar", about->sidecar);
+    add_text(&metadata, capacity, "}");
+    return metadata;
+}
+
+void wal__import_describe(struct wal__import *import, const struct wal__import_about *about,
+                          struct wal_session_options *options)
 {
     char directory[WAL__DIRECTORY_SIZE];
     char *project;
@@ -252,9 +280,9 @@ void wal__import_describe(struct wal__import *import, const char *created, bool 
 
     options->durability = WAL_WRITTEN;
     import->must_sync = true;
-    options->metadata = make_metadata(import, created, is_subagent, missing);
-    if (created != NULL && options->created_ms == 0 &&
-        wal__model_time_read_text(wal__model_literal(created), &created_ms)) {
+    options->metadata = wal__import_metadata(import, about);
+    if (about->created != NULL && options->created_ms == 0 &&
+        wal__model_time_read_text(wal__model_literal(about->created), &created_ms)) {
         options->created_ms = created_ms;
     }
     if (options->project.size > 0 || options->cwd.size == 0) {
@@ -330,11 +358,10 @@ static bool skip_member(struct wal_slice metadata, const char *key, size_t *at)
     return true;
 }
 
-/* Returns true if the metadata is empty or consists of "created", "imported", "subagent" and
- * "partial": what an import writes, or one of an older library wrote. */
-static bool is_metadata_of_import(struct wal_slice metadata)
+bool wal__import_is_metadata(struct wal_slice metadata)
 {
-    static const char *const keys[] = {"created", "imported", "subagent", "partial"};
+    static const char *const keys[] = {"created",   "imported", "subagent", "partial",
+                                       "agentName", "call",     "sidecar"};
     const char *bytes = metadata.data;
     size_t at = 1;
 
@@ -345,6 +372,9 @@ static bool is_metadata_of_import(struct wal_slice metadata)
         if (skip_member(metadata, keys[i], &at) && at < metadata.size && bytes[at] == ',') {
             at++;
         }
+    }
+    while (at < metadata.size && strchr(" \t\r\n", bytes[at]) != NULL) {
+        at++; /* after the last one: the bytes of a file end with it */
     }
     return at + 1 == metadata.size;
 }
@@ -357,7 +387,7 @@ enum wal_status wal__import_is_modified(struct wal_session *session, bool *is_mo
 
     if (status == WAL_OK) {
         /* A title of a session with entries may be from their lines. */
-        *is_modified = info.documents > 0 || !is_metadata_of_import(info.metadata) ||
+        *is_modified = info.documents > 0 || !wal__import_is_metadata(info.metadata) ||
                        (info.entries == 0 && info.title.size > 0) || !has_one_head(session);
     }
     return status;

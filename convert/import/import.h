@@ -132,12 +132,30 @@ enum wal_status wal__session_open_source(struct wal_store *store, const char *so
 /* Writes a time as text, without quotes. */
 void wal__import_write_time(int64_t ms, char time[WAL__IMPORT_TIME_SIZE]);
 
+/* What the metadata of an imported session says (SPEC.md 5.9). Texts may be NULL, spans empty. */
+struct wal__import_about {
+    const char *created;  /* the first time in the source */
+    const char *imported; /* NULL: now */
+    bool is_subagent;
+    const char *missing; /* id of the file that it goes on from and that is not in the store */
+    struct wal__json_span agent;   /* JSON strings: kind of a subagent, */
+    struct wal__json_span call;    /* and id of the call that started it */
+    struct wal__json_span sidecar; /* the file next to the session's that it keeps: an object */
+};
+
+/* Returns the metadata, in the arena. Empty: no memory. */
+struct wal_slice wal__import_metadata(struct wal__import *import,
+                                      const struct wal__import_about *about);
+
 /* Sets durability, metadata, and if they are not set creation time and project, of a session that
- * is about to be created. `created` is the first time in the source, or NULL: then the caller has
- * set the creation time; `missing` the id of the file that it goes on from and that is not in the
- * store, or NULL. The cwd is set. Texts are in the arena. */
-void wal__import_describe(struct wal__import *import, const char *created, bool is_subagent,
-                          const char *missing, struct wal_session_options *options);
+ * is about to be created. If about->created is NULL, the caller has set the creation time. The cwd
+ * is set. Texts are in the arena. */
+void wal__import_describe(struct wal__import *import, const struct wal__import_about *about,
+                          struct wal_session_options *options);
+
+/* Returns true if the metadata is empty or has nothing but what an import writes, or one of an
+ * older library wrote. */
+bool wal__import_is_metadata(struct wal_slice metadata);
 
 /* Sets the time of lines that come before the first time: `known`, of the entry before them, or if
  * that is empty `created`, or if that is NULL the session's. Imports that run at the same time

@@ -30,10 +30,11 @@ static int by_name(const FTSENT **a, const FTSENT **b)
     return strcmp((*a)->fts_name, (*b)->fts_name);
 }
 
-/* Counts a file that is left out, by its path below the client's folder or the argument. */
-static void tree_leave_out(struct wal__import *import, const char *path)
+/* Counts a file that is left out, by its path below the client's folder or the argument, unless a
+ * session keeps it. `name` is the path that opens it. */
+static void tree_leave_out(struct wal__import *import, const char *path, const char *name)
 {
-    import->result.left_out[wal__left_kind_of(path)]++;
+    import->result.left_out[wal__left_kind_of(path)] += wal__client_keeps_file(name) ? 0 : 1;
 }
 
 /* --- places -------------------------------------------------------------- */
@@ -326,7 +327,7 @@ static bool is_wanted(struct wal__tree_walk *walk, const FTSENT *entry,
         /* Also where a client keeps its sessions. */
         if (!wal__client_is_session_name(entry->fts_name) &&
             wal__left_kind_of(entry->fts_name) == WAL__FILE_CREDENTIALS) {
-            tree_leave_out(walk->import, entry->fts_name);
+            tree_leave_out(walk->import, entry->fts_name, walk->path);
             return false;
         }
         *must_be_session = is_hard_link(entry->fts_statp) || has_ending(entry->fts_name, ".db");
@@ -347,9 +348,10 @@ static bool is_wanted(struct wal__tree_walk *walk, const FTSENT *entry,
         break;
     }
     if (!is_log(walk, &place)) {
-        tree_leave_out(walk->import, place.kind == WAL__PLACE_PLAIN
-                                         ? relative_path(walk, entry)
-                                         : wal__place_below(&place, walk->path, below));
+        tree_leave_out(walk->import,
+                       place.kind == WAL__PLACE_PLAIN ? relative_path(walk, entry)
+                                                      : wal__place_below(&place, walk->path, below),
+                       walk->path);
     }
     return false;
 }
@@ -726,7 +728,7 @@ static enum wal_status import_open_file(struct wal__import *import, int fd,
         status = tree_is_session(import, fd, source->path, &is_session, error);
     }
     if (status == WAL_OK && !is_session) {
-        tree_leave_out(import, source->path);
+        tree_leave_out(import, source->path, source->name);
         import->result.sources--;
         return WAL_OK;
     }
@@ -1064,7 +1066,7 @@ static enum wal_status scan_file(void *ctx, const struct wal__tree_source *sourc
         return wal__import_fail(import, source->name, status, error);
     }
     if (!is_session) {
-        tree_leave_out(import, source->path);
+        tree_leave_out(import, source->path, source->name);
         return WAL_OK;
     }
     import->result.sources++;

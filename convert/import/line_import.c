@@ -843,8 +843,8 @@ static void update_title_of_subagent(struct wal__import_lines *lines, struct wal
     uint8_t title[WAL__FIRST_TEXT_MAX];
     size_t size;
 
-    if (lines->sets_title && lines->probe->is_subagent && !lines->probe->has_mainline &&
-        lines->match.entries == 0 && lines->batch.title[0] == '\0' &&
+    if (lines->sets_title && !lines->is_titled && lines->probe->is_subagent &&
+        !lines->probe->has_mainline && lines->match.entries == 0 && lines->batch.title[0] == '\0' &&
         wal__first_text_of_subagent((struct wal__span){text.data, text.size}, title, &size)) {
         snprintf(lines->batch.title, sizeof(lines->batch.title), "%.*s", (int)size,
                  (const char *)title);

@@ -134,6 +134,7 @@ struct wal__import_lines {
     bool has_partial_line; /* a partial line was added */
     char time[65];         /* of the last line that had a time */
     bool sets_title;       /* the last title in the lines becomes the session's */
+    bool is_titled;        /* the session has a title that is in no line */
     struct wal_import_issue *issues;
     uint32_t issue_count;
     uint32_t issue_capacity;

@@ -417,7 +417,10 @@ static enum wal_status create_session(struct session_dir_target *target, struct 
     char hashed[HASHED_SIZE];
 
     options.created_ms = group->created == NULL ? modified_ms(target->dir, group) : 0;
-    wal__import_describe(target->dir->import, group->created, group->is_subagent, NULL, &options);
+    wal__import_describe(
+        target->dir->import,
+        &(struct wal__import_about){.created = group->created, .is_subagent = group->is_subagent},
+        &options);
     status = wal__import_check_memory(target->dir->import, error);
     if (status != WAL_OK) {
         return status;

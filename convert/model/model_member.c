@@ -555,3 +555,24 @@ void wal__fields_write(struct wal__json_out *out, const struct wal__field *field
         }
     }
 }
+
+struct wal__json_span wal__metadata_sidecar(struct wal__json_span metadata)
+{
+    const uint8_t *end = metadata.data + metadata.size - 1; /* the brace */
+    struct wal__json_token token;
+    const uint8_t *at;
+
+    if (metadata.size == 0 ||
+        wal__json_find(metadata.data, metadata.size, "sidecar", &token) != WAL__JSON_OK ||
+        token.kind != WAL__JSON_OBJECT) {
+        return (struct wal__json_span){NULL, 0};
+    }
+    /* White space after it is of the file. */
+    at = token.span.data + token.span.size;
+    while (at < end && strchr(" \t\r\n", *at) != NULL) {
+        at++;
+    }
+    return (struct wal__json_span){
+        token.span.data,
+        (size_t)((at == end ? end : token.span.data + token.span.size) - token.span.data)};
+}

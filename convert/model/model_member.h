@@ -181,4 +181,8 @@ bool wal__entry_set_foreign(const struct wal__model_reader *reader, struct wal__
 void wal__fields_write(struct wal__json_out *out, const struct wal__field *fields,
                        const void *base);
 
+/* Returns the bytes of the file next to that of an imported session, which are the last member of
+ * the session's metadata, "sidecar"; empty: it keeps none. */
+struct wal__json_span wal__metadata_sidecar(struct wal__json_span metadata);
+
 #endif

@@ -67,7 +67,7 @@ LAYERS = {
     "tools/convert/": TOOL + BYTES,
     "tools/care/": TOOL + ["engine/care/"],
     "tools/files/": TOOL + ["convert/import/"],
-    "tools/sessions/": TOOL + ["tools/care/", "tools/files/"],
+    "tools/sessions/": TOOL + ["tools/care/", "tools/files/", "tools/shown/"],
     SEARCH_API: [API],
     # Likewise.
     **cumulative([API, SEARCH_API, "format/bytes/", "format/index/"] +

@@ -18,7 +18,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "convert/clients/client.h"
 #include "convert/model/dialect.h"
+#include "convert/model/model_member.h"
 #include "convert/source/session_dir_files.h"
 #include "convert/source/source_lines.h"
 #include "convert/source/source_name.h"
@@ -358,6 +360,39 @@ static int replace_file(struct dir_export *dir_export, const char *path, struct 
     fwrite(bytes.data, 1, (size_t)bytes.size, file.stream);
     dir_export->outcome->added++;
     return convert_output_file_commit(&file) == 0 ? CLI_OK : fail(dir_export->source->cli, path);
+}
+
+/* Writes the file next to the session's that the session keeps, if it does. */
+static int write_sidecar(const struct convert_source *source)
+{
+    struct convert_outcome outcome = {.added = 0}; /* not of lines */
+    struct dir_export one = {.source = source, .outcome = &outcome};
+    struct wal_session_info info = WAL_INIT(wal_session_info);
+    struct existing_file existing = {.bytes = NULL};
+    char path[WAL__CLIENT_BELOW_SIZE];
+    const struct wal__client *client;
+    struct wal__source parsed;
+    struct wal__json_span sidecar;
+    int code = CLI_OK;
+
+    if (wal_session_get_info(source->session, &info, NULL) != WAL_OK ||
+        !wal__source_parse(info.source, &parsed)) {
+        return CLI_OK;
+    }
+    sidecar = wal__metadata_sidecar(
+        (struct wal__json_span){info.metadata.data, (size_t)info.metadata.size});
+    client = wal__client_of_source(parsed.dialect, parsed.path, NULL);
+    if (sidecar.size == 0 || client == NULL || !wal__client_sidecar(client, source->path, path)) {
+        return CLI_OK;
+    }
+    read_existing(source->root, path, &existing);
+    if (existing.is_missing) {
+        code = replace_file(&one, path, (struct wal_slice){sidecar.data, sidecar.size});
+    } else if (!has_content(&existing, (struct wal_slice){sidecar.data, sidecar.size})) {
+        code = cli_error(source->cli, CLI_NEGATIVE, path, "exists with other content; not changed");
+    }
+    free(existing.bytes);
+    return code;
 }
 
 static int export_file(struct dir_export *dir_export, struct wal_slice key, struct wal_slice bytes)
@@ -724,6 +759,8 @@ static char *relative_path(const struct item *item, uint32_t stream)
 static int write_source(const struct convert_source *source, const struct item *item,
                         struct convert_outcome *outcome)
 {
+    int code;
+
     if (source->root == NULL) {
         return item->dir_dialect == NULL || item->dir_dialect->read_ops->stream != NULL
                    ? convert_source_print(source, outcome)
@@ -731,8 +768,12 @@ static int write_source(const struct convert_source *source, const struct item *
                                "is a directory of files and cannot be written to "
                                "standard output");
     }
-    return item->dir_dialect != NULL ? convert_dir_export(source, item->dir_dialect, outcome)
-                                     : convert_source_write(source, outcome);
+    if (item->dir_dialect != NULL) {
+        return convert_dir_export(source, item->dir_dialect, outcome);
+    }
+    code = convert_source_write(source, outcome);
+    return code < CLI_USAGE && !outcome->is_rejected ? cli_worse_code(code, write_sidecar(source))
+                                                     : code;
 }
 
 /* The export of a session that has lines of several files. */

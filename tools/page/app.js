@@ -142,15 +142,16 @@ class App {
     const one = this.session;
     const rows = [
       ['Title', one.title], ['Begins', one.text], ['Directory', one.cwd],
-      ['Client', one.client], ['Id', one.id], ['Fork of', one.parentId],
+      ['Client', one.client], ['Id', one.id], ['Agent', one.startedBy?.agent],
+      [one.subagent ? 'Started by' : 'Fork of', one.parentId],
       ['Created', timeText(one.created)], ['Updated', timeText(one.updated)],
       ['Lasted', one.created && one.updated ? durationText(one.updated - one.created) : null],
       ['Entries', one.entries.toLocaleString('en')], ['In the log', bytesText(one.bytes)],
     ];
     const url = this.source.exportUrl(one.id, 'entries');
     replace(this.facts, el('dl', { class: 'args' }, rows.filter(([, text]) => text)
-      .map(([name, text]) => [el('dt', {}, name), el('dd', {}, name === 'Fork of' ?
-        this.sessionLink(text) : plain(text))])),
+      .map(([name, text]) => [el('dt', {}, name), el('dd', {}, text === one.parentId ?
+        this.parentLink() : plain(text))])),
     one.resume ? [el('h3', {}, 'Resume'), el('div', { class: 'code' },
       el('div', { class: 'codebar' }, el('span', {}, 'shell'),
         copyButton(one.resume, 'copy the command (r)')),
@@ -160,10 +161,27 @@ class App {
     this.source.data?.struck ? el('p', { class: 'dim' },
       countText(this.source.data.struck, 'place was', 'places were') +
       ' struck out when this file was written.') : null);
+    if (this.sessions) this.showSubagents(one).catch(() => {});
   }
 
-  sessionLink(id) {
-    return this.sessions ? el('a', { href: stateHash({ session: id }) }, plain(id)) : plain(id);
+  sessionLink(id, text = plain(id), entry = null) {
+    return this.sessions ? el('a', { href: stateHash({ session: id, entry }) }, text) : text;
+  }
+
+  // The session that this one came from, at the call that started it.
+  parentLink() {
+    const { parentId, startedBy } = this.session;
+    return this.sessionLink(parentId, plain(parentId), startedBy?.entryId);
+  }
+
+  // Links to the subagents of the session.
+  async showSubagents(session) {
+    const { sessions } = await this.source.sessions({ parent: session.id, limit: 1000 });
+    const found = sessions.filter((one) => one.subagent);
+    if (found.length === 0 || session !== this.session) return;
+    this.facts.append(el('h3', {}, 'Subagents'), el('ul', { class: 'subagents' },
+      found.map((one) => el('li', {}, this.sessionLink(one.id,
+        plain(one.title || one.text || one.id))))));
   }
 
   open(changes, isNew) {

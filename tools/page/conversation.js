@@ -151,6 +151,7 @@ class Conversation {
     return {
       resultOf: (id) => (id ? this.results.get(id) : undefined),
       hasCall: (id) => Boolean(id) && this.calls.has(id),
+      sessionLink: (id, text) => this.app.sessionLink(id, text),
       isFork: (id) => tree.isFork(id),
       headsAt: (id) => tree.headsAt(id),
       image: (part) => this.app.source.image(part),

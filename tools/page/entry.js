@@ -145,6 +145,15 @@ function resultNode(part, context, lines) {
     text === '' ? null : textBlock(text, lines, 'output'), cutNode(part, context));
 }
 
+// The session that a call started.
+function subagentNode(part, context) {
+  if (!part.subagent) return null;
+  const { id, title, agent } = part.subagent;
+  return el('div', { class: 'subagent' }, '\u2937 ',
+    context.sessionLink(id, plain(title || id)),
+    agent ? el('span', { class: 'dim' }, ' \u00b7 ' + plain(agent)) : null);
+}
+
 function callNode(part, context) {
   const result = context.resultOf(part.id);
   const detail = argumentsNode(part);
@@ -166,8 +175,9 @@ function callNode(part, context) {
     class: 'status', title: result ? (result.error ? 'failed' : 'done') : 'no result',
   }, status));
   if (isLong) node.classList.add('closed');
-  append(node, [head, el('div', { class: 'callbody' }, detail, part.cut ? cutNode(part, context) :
-    null, result ? resultNode(result, context, isLong ? 40 : lines) : null)]);
+  append(node, [head, subagentNode(part, context), el('div', { class: 'callbody' }, detail,
+    part.cut ? cutNode(part, context) : null,
+    result ? resultNode(result, context, isLong ? 40 : lines) : null)]);
   return node;
 }
 

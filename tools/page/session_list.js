@@ -177,7 +177,8 @@ class SessionList {
 
   // A session was created or changed: it is the newest now.
   update(session) {
-    if (state.q || (state.project && session.projectId !== state.project)) return;
+    if (state.q || session.subagent ||
+      (state.project && session.projectId !== state.project)) return;
     const { list } = this;
     const at = list.rows.findIndex((row) => row.id === session.id);
     const active = list.rows[list.active]?.id;

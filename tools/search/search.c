@@ -264,7 +264,7 @@ static void print_around(void *ctx, const struct wal_entry *entry, bool is_hit)
         if (terminal != NULL && is_hit) {
             terminal_put_style(terminal, TERMINAL_STRONG);
         }
-        status = walcat_print_text(store, entry, &printer->error);
+        status = walcat_print_text(store, entry, NULL, &printer->error);
         if (terminal != NULL && is_hit) {
             terminal_put_style(terminal, TERMINAL_PLAIN);
         }

@@ -441,6 +441,7 @@ void serve_get_entries(struct serve_exchange *exchange)
         .after = UINT64_MAX,
         .limit = PART_LIMIT,
     };
+    struct shown_subagents subagents = {.items = NULL};
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_session *session;
     enum wal_status status;
@@ -454,10 +455,15 @@ void serve_get_entries(struct serve_exchange *exchange)
         return;
     }
     status = branch_open(&branch, exchange->server->store, session, &range, &error);
+    if (status == WAL_OK) {
+        status = shown_subagents_read(&subagents, exchange->server->store, session, false, &error);
+    }
     exchange->shown.session = session;
+    exchange->shown.subagents = &subagents;
     if (status == WAL_OK) {
         status = write_part(&exchange->shown, &branch, &error);
     }
+    shown_subagents_deinit(&subagents);
     if (status != WAL_OK) {
         serve_exchange_fail(exchange, status, &error);
     }
@@ -468,6 +474,7 @@ void serve_get_entries(struct serve_exchange *exchange)
 void serve_get_entry(struct serve_exchange *exchange)
 {
     struct branch branch = {.cursor = NULL};
+    struct shown_subagents subagents = {.items = NULL};
     struct wal_entry entry = WAL_INIT(wal_entry);
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_session *session = serve_open_session(exchange, 3);
@@ -479,14 +486,19 @@ void serve_get_entry(struct serve_exchange *exchange)
     status = branch_get(&branch, exchange->server->store, session, exchange->segments[5], &entry,
                         &error);
     if (status == WAL_OK) {
+        status = shown_subagents_read(&subagents, exchange->server->store, session, false, &error);
+    }
+    if (status == WAL_OK) {
         exchange->shown.limit = 0;
         exchange->shown.session = session;
+        exchange->shown.subagents = &subagents;
         status =
             shown_entry_with_payload(&exchange->shown, exchange->server->store, &entry, &error);
     }
     if (status != WAL_OK) {
         serve_exchange_fail(exchange, status == WAL_EINVAL ? WAL_ENOTFOUND : status, &error);
     }
+    shown_subagents_deinit(&subagents);
     branch_deinit(&branch);
     wal_session_close(session);
 }

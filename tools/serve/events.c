@@ -531,7 +531,7 @@ static void write_session(struct renderer *renderer, const struct wal_record *re
         wal_session_get_info(renderer->session, &info, NULL) == WAL_OK) {
         begin_event(file, sequence, "session");
         cli_json_init(&json, file);
-        shown_session(&shown, &info);
+        shown_session(&shown, renderer->store, &info, false);
         end_event(file);
     }
 }

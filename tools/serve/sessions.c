@@ -11,6 +11,7 @@
 #include "agentwal/blob.h"
 #include "agentwal/convert.h"
 #include "format/bytes/bytes.h"
+#include "tools/cli/session.h"
 #include "tools/usage/usage.h"
 
 enum {
@@ -88,7 +89,7 @@ void serve_get_session(struct serve_exchange *exchange)
     }
     status = wal_session_get_info(session, &info, &error);
     if (status == WAL_OK) {
-        shown_session(&exchange->shown, &info);
+        shown_session(&exchange->shown, exchange->server->store, &info, true);
     } else {
         serve_exchange_fail(exchange, status, &error);
     }
@@ -109,8 +110,9 @@ static bool has_text(struct wal_slice in, struct wal_slice text)
 }
 
 /* Writes at most `limit` sessions with the text, and the cursor after them. */
-static enum wal_status write_list(struct shown *shown, struct wal_session_cursor *list,
-                                  struct wal_slice text, uint64_t limit, struct wal_error *error)
+static enum wal_status write_list(struct shown *shown, struct wal_store *store,
+                                  struct wal_session_cursor *list, struct wal_slice text,
+                                  uint64_t limit, bool subagents, struct wal_error *error)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal__json_out *json = shown->json;
@@ -120,14 +122,15 @@ static enum wal_status write_list(struct shown *shown, struct wal_session_cursor
 
     wal__json_out_open(json, '{');
     wal__json_out_member_open(json, "sessions", '[');
-    while ((status = wal_session_cursor_next(list, &info, error)) == WAL_OK) {
+    while ((status = subagents ? wal_session_cursor_next(list, &info, error)
+                               : cli_session_next(store, list, &info, error)) == WAL_OK) {
         if (text.size > 0 && !has_text(info.title, text) && !has_text(info.first_text, text)) {
             continue;
         }
         if (count == limit) {
             break; /* `next` is the position before this one */
         }
-        shown_session(shown, &info);
+        shown_session(shown, store, &info, false);
         count++;
         if (count == limit) {
             status = wal_session_cursor_encode(list, next, error);
@@ -148,18 +151,22 @@ static void list_sessions(struct serve_exchange *exchange)
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_session_cursor *list = NULL;
     uint64_t limit = LIST_LIMIT;
+    uint64_t subagents = 0;
     enum wal_status status;
 
     options.project = serve_exchange_query(exchange, "project");
     options.cwd = serve_exchange_query(exchange, "cwd");
+    options.parent = serve_exchange_query(exchange, "parent");
     options.after = serve_exchange_query(exchange, "cursor");
-    if (!serve_exchange_number(exchange, "limit", 1, LIST_MAX, &limit)) {
+    if (!serve_exchange_number(exchange, "limit", 1, LIST_MAX, &limit) ||
+        !serve_exchange_number(exchange, "subagents", 0, 1, &subagents)) {
         return;
     }
     status = wal_session_cursor_open(exchange->server->store, &options, &list, &error);
     if (status == WAL_OK) {
-        status = write_list(&exchange->shown, list, serve_exchange_query(exchange, "title"), limit,
-                            &error);
+        status = write_list(&exchange->shown, exchange->server->store, list,
+                            serve_exchange_query(exchange, "title"), limit,
+                            subagents != 0 || options.parent.size > 0, &error);
     }
     if (status != WAL_OK) {
         serve_exchange_fail(exchange, status, &error);

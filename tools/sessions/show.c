@@ -13,6 +13,7 @@
 #include "tools/cli/verbs.h"
 #include "tools/files/files.h"
 #include "tools/project/project.h"
+#include "tools/shown/shown.h"
 
 int verb_list(struct cli *cli, int argc, char **argv)
 {
@@ -147,6 +148,7 @@ int verb_children(struct cli *cli, int argc, char **argv)
 /* The data that show prints; its slices are valid while the session is open. */
 struct session_details {
     struct wal_session_info info;
+    struct shown_subagent start; /* of a subagent */
     struct cli_heads heads;
     struct cli_texts lineage; /* ids of its ancestors, nearest first */
     bool has_moved;           /* then `move` says where to */
@@ -228,6 +230,10 @@ static void write_session(const struct session_details *session_details)
         cli_json_text(&json, cli_slice(session_details->lineage.items[i]));
     }
     wal__json_out_close(&json, ']');
+    if (session_details->start.id != NULL) {
+        cli_json_member_text_or_null(&json, "call", cli_slice(session_details->start.call));
+        cli_json_member_text_or_null(&json, "callEntryId", cli_slice(session_details->start.entry));
+    }
     wal__json_out_key(&json, "metadata");
     cli_json_raw(&json, info->metadata.size > 0 ? info->metadata : cli_slice("{}"));
     wal__json_out_member_count(&json, "metadataVersion", info->metadata_version);
@@ -311,6 +317,9 @@ static void print_session(const struct cli *cli, const struct session_details *s
     print_field("directory", info->cwd);
     print_field("project", info->project);
     print_id("parent", info->parent_id);
+    print_field("agent", cli_slice(session_details->start.agent));
+    print_field("call", cli_slice(session_details->start.call));
+    print_id("called in", cli_slice(session_details->start.entry));
     for (size_t i = 0; i < session_details->lineage.count; i++) {
         print_id("lineage", cli_slice(session_details->lineage.items[i]));
     }
@@ -365,12 +374,16 @@ static int show(const struct cli *cli, struct wal_store *store, struct wal_sessi
         status = read_changes(&session_details, session, &error);
         is_whole = status == WAL_OK || session_details.has_checkpoints;
     }
+    if (is_whole) {
+        (void)shown_starter_read(&session_details.start, store, &session_details.info);
+    }
     if (is_whole && cli->json) {
         write_session(&session_details);
     } else if (is_whole) {
         cli_start_pager(cli);
         print_session(cli, &session_details);
     }
+    shown_subagent_deinit(&session_details.start);
     cli_texts_deinit(&session_details.lineage);
     cli_heads_deinit(&session_details.heads);
     return cli_report(cli, cli->items[2], status, &error);

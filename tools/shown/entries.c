@@ -451,24 +451,54 @@ static void put_text(struct shown *shown, const char *kind, const struct wal__me
     free(joined.data);
 }
 
+static const char *const result_ids[] = {"tool_use_id",  "call_id", "callID", "toolCallId",
+                                         "tool_call_id", "id",      NULL};
+
+struct wal__json_token shown_call_id(const struct wal__message_part *part)
+{
+    static const char *const call_ids[] = {"call_id", "callID", "id", NULL};
+    struct wal__json_token none = {.kind = WAL__JSON_NONE};
+
+    return part->kind == WAL__PART_CALL     ? find_string(part->block, call_ids)
+           : part->kind == WAL__PART_RESULT ? find_string(part->block, result_ids)
+                                            : none;
+}
+
+/* Writes the member "subagent" of a call that started one. */
+static void put_subagent(struct shown *shown, const struct wal__json_token *call)
+{
+    struct cli_texts texts = {.items = NULL};
+    const struct shown_subagent *subagent =
+        shown->subagents != NULL
+            ? shown_subagents_find(shown->subagents, cli_unescape(call, &texts))
+            : NULL;
+
+    if (subagent != NULL) {
+        wal__json_out_member_open(shown->json, "subagent", '{');
+        cli_json_member_text(shown->json, "id", cli_slice(subagent->id));
+        shown_member(shown, "title", cli_slice(subagent->title));
+        shown_member(shown, "agent", cli_slice(subagent->agent));
+        wal__json_out_close(shown->json, '}');
+    }
+    cli_texts_deinit(&texts);
+}
+
 static void put_call(struct shown *shown, const struct wal__message_part *part)
 {
-    static const char *const ids[] = {"call_id", "callID", "id", NULL};
-    struct wal__json_token id = find_string(part->block, ids);
+    struct wal__json_token id = shown_call_id(part);
 
     open_part(shown, "call");
     put_string(shown, "id", &id);
     put_string(shown, "name", &part->text);
     shown_arguments(shown, &part->value);
+    put_subagent(shown, &id);
     wal__json_out_close(shown->json, '}');
 }
 
 static void put_result(struct shown *shown, struct wal__json_span object,
                        const struct joined *joined)
 {
-    static const char *const ids[] = {"tool_use_id",  "call_id", "callID", "toolCallId",
-                                      "tool_call_id", "id",      NULL};
-    struct wal__json_token id = find_string(object, ids);
+    struct wal__json_token id = find_string(object, result_ids);
 
     open_part(shown, "result");
     put_string(shown, "id", &id);

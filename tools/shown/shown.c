@@ -315,7 +315,25 @@ void shown_resume_text(const struct wal_session_info *info, char text[SHOWN_RESU
 
 /* --- sessions ----------------------------------------------------------- */
 
-void shown_session(struct shown *shown, const struct wal_session_info *info)
+/* Writes the member "startedBy" of a subagent. */
+static void put_starter(struct shown *shown, struct wal_store *store,
+                        const struct wal_session_info *info)
+{
+    struct shown_subagent start;
+
+    if (shown_starter_read(&start, store, info)) {
+        wal__json_out_member_open(shown->json, "startedBy", '{');
+        cli_json_member_text(shown->json, "sessionId", info->parent_id);
+        shown_member(shown, "agent", cli_slice(start.agent));
+        cli_json_member_text_or_null(shown->json, "call", cli_slice(start.call));
+        cli_json_member_text_or_null(shown->json, "entryId", cli_slice(start.entry));
+        wal__json_out_close(shown->json, '}');
+    }
+    shown_subagent_deinit(&start);
+}
+
+void shown_session(struct shown *shown, struct wal_store *store,
+                   const struct wal_session_info *info, bool with_start)
 {
     struct wal__json_out *json = shown->json;
     char *resume = cli_alloc(SHOWN_RESUME_SIZE);
@@ -329,6 +347,10 @@ void shown_session(struct shown *shown, const struct wal_session_info *info)
     shown_member(shown, "projectId", info->project);
     cli_json_member_text(json, "client", cli_session_client(info));
     cli_json_member_text_or_null(json, "parentId", info->parent_id);
+    wal__json_out_member_bool(json, "subagent", cli_session_is_subagent(store, info));
+    if (with_start) {
+        put_starter(shown, store, info);
+    }
     shown_time(shown, "created", info->created_ms);
     shown_time(shown, "updated", info->updated_ms);
     wal__json_out_member_count(shown->json, "entries", info->entries);

@@ -18,7 +18,9 @@
 
 #include "tools/cli/json.h"
 
+struct shown_subagents;
 struct usage_prices;
+struct wal__message_part;
 
 enum {
     SHOWN_LIMIT = 16384, /* bytes of a text in a list of entries */
@@ -39,6 +41,7 @@ struct shown {
     void *ctx;                         /* of strike */
     bool hides_results;                /* leave the results of tools out */
     const struct usage_prices *prices; /* of answers that state no cost; NULL: none */
+    const struct shown_subagents *subagents; /* of the session; NULL: none */
 };
 
 /* Writes the member "text", and "cut" and "bytes" when it is cut. */
@@ -96,6 +99,9 @@ enum wal_status shown_entry(struct shown *shown, struct wal_store *store,
 enum wal_status shown_entry_with_payload(struct shown *shown, struct wal_store *store,
                                          const struct wal_entry *entry, struct wal_error *error);
 
+/* Returns the id of a call, of the part that it is or of its result; kind NONE without one. */
+struct wal__json_token shown_call_id(const struct wal__message_part *part);
+
 /* Returns the time of an entry in milliseconds; 0: unknown. */
 int64_t shown_entry_time(const struct wal_entry *entry);
 
@@ -115,6 +121,42 @@ enum wal_status shown_entries_visit(struct wal_store *store, struct wal_session 
 enum wal_status shown_tree(struct shown *shown, struct wal_store *store,
                            struct wal_session *session, struct wal_error *error);
 
+/* --- subagents ---------------------------------------------------------- */
+
+/* A session that does a part of the work of another one. Texts other than the id may be NULL. */
+struct shown_subagent {
+    char *id;
+    char *title;
+    char *agent; /* kind of it */
+    char *call;  /* id of the call that started it */
+    char *entry; /* of the starter, with the call; NULL: it was not looked for */
+};
+
+/* Zeroed: none. */
+struct shown_subagents {
+    struct shown_subagent *items;
+    size_t count;
+    /* private */
+    size_t capacity;
+    struct cli_ids calls;
+};
+
+/* Reads the subagents that a session started, and the calls that started them; with_entries, also
+ * where those are. */
+enum wal_status shown_subagents_read(struct shown_subagents *subagents, struct wal_store *store,
+                                     struct wal_session *session, bool with_entries,
+                                     struct wal_error *error);
+void shown_subagents_deinit(struct shown_subagents *subagents);
+
+/* Returns the one that the call started, or NULL. */
+const struct shown_subagent *shown_subagents_find(const struct shown_subagents *subagents,
+                                                  struct wal_slice call);
+
+/* Reads what the starter of a subagent knows of it. False: it is none. */
+bool shown_starter_read(struct shown_subagent *start, struct wal_store *store,
+                        const struct wal_session_info *info);
+void shown_subagent_deinit(struct shown_subagent *subagent);
+
 /* --- checkpoints -------------------------------------------------------- */
 
 /* Adds the ids of a session's checkpoints, oldest first. */
@@ -133,8 +175,9 @@ enum wal_status shown_diff(struct shown *shown, struct wal_store *store,
 
 /* --- sessions ----------------------------------------------------------- */
 
-/* Writes a session as a value. */
-void shown_session(struct shown *shown, const struct wal_session_info *info);
+/* Writes a session as a value; with_start, also where a subagent was started. */
+void shown_session(struct shown *shown, struct wal_store *store,
+                   const struct wal_session_info *info, bool with_start);
 
 /* Writes the member "heads": those of stream 0. */
 enum wal_status shown_heads(struct shown *shown, struct wal_session *session,

@@ -135,12 +135,19 @@ static void put_struck(struct view *view)
 static enum wal_status put_data(struct view *view, const struct wal_session_info *info,
                                 struct wal_error *error)
 {
+    struct shown_subagents subagents = {.items = NULL};
     enum wal_status status;
 
     wal__json_out_open(view->shown.json, '{');
     wal__json_out_key(view->shown.json, "session");
-    shown_session(&view->shown, info);
-    status = put_entries(view, error);
+    shown_session(&view->shown, view->store, info, true);
+    status = shown_subagents_read(&subagents, view->store, view->session, false, error);
+    view->shown.subagents = &subagents;
+    if (status == WAL_OK) {
+        status = put_entries(view, error);
+    }
+    view->shown.subagents = NULL;
+    shown_subagents_deinit(&subagents);
     if (status == WAL_OK) {
         status = put_heads(view, error);
     }

@@ -403,7 +403,8 @@ struct writer {
     FILE *file;
     size_t columns; /* limit of a preview; 0: no limit, and newlines */
     size_t used;
-    bool names_notes; /* of a message that has other parts too */
+    bool names_notes;                        /* of a message that has other parts too */
+    const struct shown_subagents *subagents; /* or NULL */
 };
 
 /* Prints a string of a part. */
@@ -466,6 +467,24 @@ static void put_call(struct writer *writer, const struct wal__json_token *name,
     put_literal(writer, "]");
 }
 
+/* Prints the session that a call started. */
+static void put_subagent(struct writer *writer, const struct wal__message_part *part)
+{
+    struct cli_texts texts = {.items = NULL};
+    struct wal__json_token id = shown_call_id(part);
+    const struct shown_subagent *subagent =
+        writer->subagents != NULL
+            ? shown_subagents_find(writer->subagents, cli_unescape(&id, &texts))
+            : NULL;
+
+    if (subagent != NULL) {
+        put_literal(writer, "\n[subagent ");
+        cli_print_name(writer->file, cli_slice(subagent->id));
+        put_literal(writer, "]");
+    }
+    cli_texts_deinit(&texts);
+}
+
 static void put_part(void *ctx, const struct wal__message_part *part)
 {
     struct writer *writer = ctx;
@@ -493,6 +512,7 @@ static void put_part(void *ctx, const struct wal__message_part *part)
         break;
     case WAL__PART_CALL:
         put_call(writer, &part->text, &part->value);
+        put_subagent(writer, part);
         break;
     case WAL__PART_RESULT:
         put_literal(writer, "[result] ");
@@ -539,9 +559,9 @@ static void put_author(struct writer *writer, const struct wal__message *message
     }
 }
 
-static void put_text(const struct wal_entry *entry)
+static void put_text(const struct wal_entry *entry, const struct shown_subagents *subagents)
 {
-    struct writer writer = {.file = stdout, .columns = 0};
+    struct writer writer = {.file = stdout, .columns = 0, .subagents = subagents};
     struct wal__json_span object;
     struct wal__json_token note;
     struct wal__message message;
@@ -576,14 +596,14 @@ static void put_text(const struct wal_entry *entry)
 }
 
 enum wal_status walcat_print_text(struct wal_store *store, const struct wal_entry *entry,
-                                  struct wal_error *error)
+                                  const struct shown_subagents *subagents, struct wal_error *error)
 {
     struct wal_entry loaded = *entry;
     char *memory = NULL;
     enum wal_status status = wal__entry_payload_load(NULL, store, &loaded, &memory, error);
 
     if (status == WAL_OK) {
-        put_text(&loaded);
+        put_text(&loaded, subagents);
     }
     free(memory);
     return status;
@@ -642,6 +662,7 @@ struct printer {
     struct wal_session *session;
     const struct walcat_options *view;
     struct wal__json_out json;
+    struct shown_subagents subagents; /* with text */
     struct shown_documents documents;
     size_t documents_from; /* the range of those in view */
     size_t documents_to;
@@ -666,7 +687,7 @@ static void print(struct printer *printer, const struct wal_entry *entry)
     if (!printer->view->text) {
         status = cli_entry_write(&printer->json, store, entry, &error);
     } else if (!cli_entry_is_repeated(printer->session, entry)) {
-        status = walcat_print_text(store, entry, &error);
+        status = walcat_print_text(store, entry, &printer->subagents, &error);
     }
     if (status != WAL_OK) {
         snprintf(what, sizeof(what), "the entry %.*s", (int)entry->id.size,
@@ -979,11 +1000,15 @@ int walcat_print_entries(const struct cli *cli, struct wal_session *session,
         wal_entry_cursor_close(cursor);
         cursor = NULL;
     }
+    if (status == WAL_OK && view->text) {
+        status = shown_subagents_read(&printer.subagents, view->store, session, false, &error);
+    }
     if (status == WAL_OK) {
         status = open_view(&printer, &cursor, &error);
     }
     if (status != WAL_OK) {
         free(printer.ring);
+        shown_subagents_deinit(&printer.subagents);
         shown_documents_deinit(&printer.documents);
         return cli_report(cli, named != NULL ? named : cli->items[1], status, &error);
     }
@@ -999,6 +1024,7 @@ int walcat_print_entries(const struct cli *cli, struct wal_session *session,
     print_ring(&printer);
     wal_entry_cursor_close(cursor);
     code = view->follow ? follow(&printer, seen) : printer.code;
+    shown_subagents_deinit(&printer.subagents);
     shown_documents_deinit(&printer.documents);
     return code;
 }

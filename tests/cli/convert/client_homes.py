@@ -330,8 +330,80 @@ def gemini(work):
     assert {ID, CHILD} <= set(home.sessions()), home.sessions()
 
 
+def claude(work):
+    """Subagents have what is next to their transcripts, and are linked to calls."""
+    def row(number, kind, content, **more):
+        return {"type": kind, "uuid": "u%d" % number, "sessionId": ID, "cwd": "/srv/app",
+                "parentUuid": "u%d" % (number - 1) if number > 1 else None,
+                "timestamp": "2026-02-03T09:00:%02d.000Z" % number,
+                "message": {"role": kind, "content": content}, **more}
+
+    def call(name):
+        return [{"type": "tool_use", "id": name, "name": "Agent", "input": {"prompt": "look"}}]
+
+    def result(name):
+        return [{"type": "tool_result", "tool_use_id": name, "content": "found"}]
+
+    def side(agent):
+        return line(row(1, "user", "look at " + agent, isSidechain=True, agentId=agent))
+    folder = ".claude/projects/-srv-app/"
+    below = folder + ID + "/subagents/"
+    meta = '{"agentType":"Explore", "description":"Cents\\u00e9","toolUseId":"c1"}\n \n'
+    home = Home(work, {
+        folder + ID + ".jsonl": line(
+            row(1, "user", "go"), row(2, "assistant", call("c1")),
+            row(3, "assistant", call("c2")), row(4, "user", result("c1")),
+            row(5, "user", result("c2"), toolUseResult={"agentId": "a22222"}),
+            row(6, "assistant", call("c3"))),
+        below + "agent-a11111.jsonl": side("a11111"), below + "agent-a11111.meta.json": meta,
+        below + "agent-a22222.jsonl": side("a22222"),
+        below + "agent-a33333.jsonl": side("a33333"), below + "agent-a33333.meta.json": "[1]",
+        below + "agent-a44444.meta.json": "{}"})
+    one, two, three = (ID + "~agent-" + name for name in ("a11111", "a22222", "a33333"))
+    rows = home.rows("children", ID)
+    assert {name: row["title"] for name, row in rows.items()} == {
+        one: "Cents\u00e9", two: "look at a22222", three: "look at a33333"}, rows
+    assert set(home.sessions()) == {ID}
+    # Of each call there is the session that it started; from that, the call.
+    text = home.run("cat", "--text", ID).splitlines()
+    calls = [at for at, line in enumerate(text) if line.startswith("[call Agent")]
+    assert [text[at + 1] for at in calls] == [
+        "[subagent %s]" % one, "[subagent %s]" % two, ""], text
+    shown = json.loads(home.run("show", "--json", one))
+    assert (shown["call"], shown["callEntryId"]) == ("c1", "u2"), shown
+    assert shown["metadata"]["agentName"] == "Explore", shown
+    shown = json.loads(home.run("show", "--json", two))
+    assert (shown["call"], shown["callEntryId"]) == ("c2", "u3"), shown
+    shown = json.loads(home.run("show", "--json", three))
+    assert (shown["call"], shown["callEntryId"]) == (None, None), shown
+    assert "call" not in json.loads(home.run("show", "--json", ID))
+    assert "\ncalled in  u2\n" in home.run("show", one)
+    # The bytes come back, as the newest import read them.
+    path = os.path.join(work, below, "agent-a11111.meta.json")
+    for meta in (meta, meta.replace("Explore", "Plan"), '{"toolUseId":"c1"}'):
+        home.write(path, meta)
+        home.run("adopt", "--yes")
+        for dialect, out in (("source", "back/projects"), ("claude", "out/projects")):
+            out = os.path.join(work, out, "-srv-app", ID, "subagents")
+            if os.path.exists(out):
+                os.remove(os.path.join(out, "agent-a11111.meta.json"))
+            home.run("export", "--dialect", dialect, "--session", one,
+                     os.path.join(work, out.split("/projects")[0]))
+            with open(os.path.join(out, "agent-a11111.meta.json"), encoding="utf-8") as file:
+                assert file.read() == meta, dialect
+            with open(os.path.join(out, "agent-a11111.jsonl"), encoding="utf-8") as file:
+                assert file.read() == side("a11111"), dialect
+    # What another program says of a session stays.
+    home.run("meta", one, "--merge", '{"agentName":null,"mine":1}')
+    home.write(path, '{"toolUseId":"c3"}')
+    home.run("adopt", "--yes")
+    shown = json.loads(home.run("show", "--json", one))
+    assert shown["metadata"]["mine"] == 1 and shown["call"] == "c1", shown
+    home.check_source(".claude")
+
+
 def main():
-    for check in (qwen, cursor, omp, kimi, droid, gemini):
+    for check in (claude, qwen, cursor, omp, kimi, droid, gemini):
         with tempfile.TemporaryDirectory() as work:
             check(work)
 

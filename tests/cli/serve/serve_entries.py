@@ -56,7 +56,7 @@ def check_lists(server):
     same("Title Number 3", session["title"], "title")
     same({"id", "number", "title", "text", "cwd", "projectId", "client",
           "parentId", "created", "updated", "entries", "bytes", "sequence",
-          "head", "damaged", "resume"}, set(session), "members of a session")
+          "head", "damaged", "resume", "subagent"}, set(session), "members of a session")
     same("WAL_ENOTFOUND", server.get(API + "/sessions/list", 404)["error"][
         "status"], "a short id")
     server.get(API + "/sessions/" + "x" * 300, 404)

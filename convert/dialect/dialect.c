@@ -1,5 +1,5 @@
 /*
- * dialect.c - the list of dialects.
+ * dialect.c - finds dialects in their list (convert/model/dialect.h).
  *
  * Invariant: `lines` is the last one and recognises nothing; it is the default.
  *
@@ -9,12 +9,9 @@
 
 #include <string.h>
 
-static const struct wal__dialect *const dialects[] = {
-    &wal__dialect_rollouts, &wal__dialect_pi,     &wal__dialect_codex,   &wal__dialect_entries,
-    &wal__dialect_qwen,     &wal__dialect_claude, &wal__dialect_sdk,     &wal__dialect_spec11,
-    &wal__dialect_opencode, &wal__dialect_cursor, &wal__dialect_copilot, &wal__dialect_gemini,
-    &wal__dialect_kimi,     &wal__dialect_droid,  &wal__dialect_lines,   NULL,
-};
+#define DIALECT_ADDRESS(name) &wal__dialect_##name,
+
+static const struct wal__dialect *const dialects[] = {WAL__DIALECT_LIST(DIALECT_ADDRESS) NULL};
 
 #define DIALECT_COUNT (sizeof(dialects) / sizeof(dialects[0]) - 1)
 

@@ -242,21 +242,27 @@ struct wal__dialect_write_ops {
     bool (*head)(struct wal__model_writer *writer, struct wal__json_span id);
 };
 
-extern const struct wal__dialect wal__dialect_codex;
-extern const struct wal__dialect wal__dialect_rollouts;
-extern const struct wal__dialect wal__dialect_pi;
-extern const struct wal__dialect wal__dialect_claude;
-extern const struct wal__dialect wal__dialect_qwen;
-extern const struct wal__dialect wal__dialect_cursor;
-extern const struct wal__dialect wal__dialect_kimi;
-extern const struct wal__dialect wal__dialect_droid;
-extern const struct wal__dialect wal__dialect_entries;
-extern const struct wal__dialect wal__dialect_sdk;
-extern const struct wal__dialect wal__dialect_spec11;
-extern const struct wal__dialect wal__dialect_opencode;
-extern const struct wal__dialect wal__dialect_copilot;
-extern const struct wal__dialect wal__dialect_gemini;
-extern const struct wal__dialect wal__dialect_lines;
+/* All dialects, in the order in which they are tried. The last one, `lines`, fits any file. */
+#define WAL__DIALECT_LIST(X) \
+    X(rollouts)              \
+    X(pi)                    \
+    X(codex)                 \
+    X(entries)               \
+    X(qwen)                  \
+    X(claude)                \
+    X(sdk)                   \
+    X(spec11)                \
+    X(opencode)              \
+    X(cursor)                \
+    X(copilot)               \
+    X(gemini)                \
+    X(kimi)                  \
+    X(droid)                 \
+    X(lines)
+
+#define WAL__DIALECT_DECLARE(name) extern const struct wal__dialect wal__dialect_##name;
+WAL__DIALECT_LIST(WAL__DIALECT_DECLARE)
+#undef WAL__DIALECT_DECLARE
 
 /* Their conversions. */
 extern const struct wal__dialect_write_ops wal__codex_write_ops;

@@ -900,6 +900,16 @@ static void set_once(struct wal__arena *arena, char **text, struct wal__json_spa
     }
 }
 
+/* Decodes the characters of a string of JSON that is itself in a string; NULL: they are none. */
+static char *copy_inner(struct wal__arena *arena, struct wal__json_span text)
+{
+    struct wal__json_span outer = wal__arena_quote(arena, text);
+
+    outer = outer.size > 0 ? wal__arena_unescape(arena, outer) : outer;
+    outer = outer.size > 0 ? wal__arena_quote(arena, outer) : outer;
+    return outer.size > 0 ? wal__string_copy(arena, outer, TEXT_MAX) : NULL;
+}
+
 /* Returns the id in the name of a file, ID.jsonl or TIME_ID.jsonl. */
 static char *id_of_path(char *path)
 {
@@ -953,7 +963,11 @@ static void probe_line(struct wal__arena *arena, struct wal__file_probe *probe,
     probe->has_mainline |= line.is_in_conversation && !line.is_sidechain;
     probe->has_sidechain |= line.is_sidechain;
     set_once(arena, &probe->session, line.session, ID_MAX);
-    set_once(arena, &probe->cwd, line.cwd, TEXT_MAX);
+    if (!line.has_inner_cwd) {
+        set_once(arena, &probe->cwd, line.cwd, TEXT_MAX);
+    } else if (probe->cwd == NULL) {
+        probe->cwd = copy_inner(arena, line.cwd);
+    }
     set_once(arena, &probe->created, line.time, 64);
     if (probe->created == NULL && line.time_ms > 0) {
         wal__import_write_time(line.time_ms, time);

@@ -82,6 +82,8 @@ struct wal__line_info {
     bool is_preamble;        /* may precede the header */
     bool has_newer_version;  /* of an unknown, newer version */
     bool has_duplicate_key;  /* of a key that is read; the last one counts */
+    bool has_inner_cwd;      /* cwd is a string of JSON that is itself in a string: its characters,
+                              * with the escapes of both */
 };
 
 /* Positions of headers in a file. */

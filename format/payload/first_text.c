@@ -27,7 +27,8 @@ struct reader {
     bool is_truncated;
     bool is_meta;
     bool is_sidechain;
-    struct wal__json_token type; /* of the payload; kind NONE if it is not a string */
+    struct wal__json_token type;  /* of the payload; kind NONE if it is not a string */
+    struct wal__json_span source; /* the same; or empty */
 };
 
 /*
@@ -240,6 +241,31 @@ static struct wal__json_span before_end(struct wal__json_span text, const uint8_
     return found;
 }
 
+/* Removes a note at the end of a person's words, in the tag of the words. */
+static struct wal__json_span without_note(struct wal__json_span words)
+{
+    for (size_t i = 0; i < TAG_COUNT; i++) {
+        const size_t size = strlen(tags[i].name);
+        const uint8_t *last = words.data + words.size - size - 1;
+        const uint8_t *at = words.data;
+        const uint8_t *begin = NULL;
+
+        if (tags[i].tag != WAL__TAG_NOTE || words.size < 2 * size + 5 || last[size] != '>' ||
+            memcmp(last, tags[i].name, size) != 0 || memcmp(last - 2, "</", 2) != 0) {
+            continue;
+        }
+        while (begin == NULL && (at = memchr(at, '<', (size_t)(last - 2 - at))) != NULL) {
+            begin = at[size + 1] == '>' && memcmp(at + 1, tags[i].name, size) == 0 ? at : NULL;
+            at++;
+        }
+        if (begin != NULL) {
+            words.size = (size_t)(begin - words.data);
+            return wal__user_trim(words);
+        }
+    }
+    return words;
+}
+
 enum wal__user_tag wal__user_tag_read(struct wal__json_span *text, struct wal__json_span *inner)
 {
     static const char query[] = "</user_query>";
@@ -271,6 +297,9 @@ enum wal__user_tag wal__user_tag_read(struct wal__json_span *text, struct wal__j
         return WAL__TAG_NONE;
     }
     *inner = wal__user_trim(found);
+    if (tag == WAL__TAG_WORDS) {
+        *inner = without_note(*inner);
+    }
     text->data = found.data + found.size + size + 3;
     text->size = (size_t)(all.data + all.size - text->data);
     return tag;
@@ -317,6 +346,31 @@ bool wal__user_words(struct wal__json_span text, struct wal__json_span *words)
     *words = tag == WAL__TAG_WORDS ? inner : rest.size < text.size ? wal__user_trim(rest) : text;
     return (tag == WAL__TAG_NONE || tag == WAL__TAG_WORDS) && words->size > 0 &&
            !is_injected(*words);
+}
+
+enum wal__step_author wal__step_author(struct wal__json_span source, struct wal__json_span type)
+{
+    static const struct {
+        const char *source;
+        const char *type; /* of what the author says itself */
+        enum wal__step_author author;
+        enum wal__step_author other; /* of steps of another type */
+    } authors[] = {
+        {"USER_EXPLICIT", "USER_INPUT", WAL__STEP_PERSON, WAL__STEP_CLIENT},
+        {"user", "USER_INPUT", WAL__STEP_PERSON, WAL__STEP_CLIENT},
+        {"MODEL", "PLANNER_RESPONSE", WAL__STEP_MODEL, WAL__STEP_TOOL},
+        {"planner", "PLANNER_RESPONSE", WAL__STEP_MODEL, WAL__STEP_TOOL},
+        {"SYSTEM", "", WAL__STEP_CLIENT, WAL__STEP_CLIENT},
+        {"USER_IMPLICIT", "", WAL__STEP_CLIENT, WAL__STEP_CLIENT},
+    };
+
+    for (size_t i = 0; i < sizeof(authors) / sizeof(authors[0]); i++) {
+        if (source.size > 0 && wal__json_string_is(source, authors[i].source)) {
+            return type.size == 0 || wal__json_string_is(type, authors[i].type) ? authors[i].author
+                                                                                : authors[i].other;
+        }
+    }
+    return WAL__STEP_UNKNOWN;
 }
 
 bool wal__first_text_is_injected(struct wal__json_span string)
@@ -509,6 +563,8 @@ static enum wal__json_status read_top(struct reader *reader, const struct wal__j
         location = LOCATION_DATA;
     } else if (wal__json_string_is(key->span, "messages") && value.kind == WAL__JSON_ARRAY) {
         return read_list(reader, &messages[LOCATION_TOP]);
+    } else if (wal__json_string_is(key->span, "source") && value.kind == WAL__JSON_STRING) {
+        reader->source = value.span;
     } else if (wal__json_string_is(key->span, "type")) {
         reader->type = value;
         if (value.kind != WAL__JSON_STRING) {
@@ -544,7 +600,7 @@ static enum wal__json_status read_payload(struct reader *reader,
 }
 
 /* Returns the text of a user's message, or none: the first one with a role decides; without one the
- * type of the payload says that it is the message, or its `data`. */
+ * source or the type of the payload says that it is the message, or its `data`. */
 static struct wal__json_span find_text(const struct reader *reader, const struct message *messages)
 {
     const struct wal__json_span none = {NULL, 0};
@@ -553,6 +609,9 @@ static struct wal__json_span find_text(const struct reader *reader, const struct
         if (messages[i].role.kind != WAL__JSON_NONE) {
             return wal__json_string_is(messages[i].role.span, "user") ? messages[i].text : none;
         }
+    }
+    if (wal__step_author(reader->source, reader->type.span) == WAL__STEP_PERSON) {
+        return messages[LOCATION_TOP].text;
     }
     if (reader->type.kind == WAL__JSON_NONE) {
         return none;

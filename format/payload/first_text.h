@@ -61,6 +61,17 @@ struct wal__json_span wal__user_trim(struct wal__json_span text);
  * them, else what follows notes. False: they are the client's, or a command. */
 bool wal__user_words(struct wal__json_span text, struct wal__json_span *words);
 
+/* What made a step that names its source, as `source` and `type` say, which may be empty. */
+enum wal__step_author {
+    WAL__STEP_UNKNOWN,
+    WAL__STEP_PERSON,
+    WAL__STEP_MODEL,
+    WAL__STEP_TOOL,
+    WAL__STEP_CLIENT
+};
+
+enum wal__step_author wal__step_author(struct wal__json_span source, struct wal__json_span type);
+
 /* Whether a JSON string begins with a context that clients inject. */
 bool wal__first_text_is_injected(struct wal__json_span string);
 

@@ -176,6 +176,50 @@ static bool is_event(struct wal__json_span payload, struct wal__message *message
     return true;
 }
 
+/* Whether the payload is a step that names its source, and is a message by that; sets it. */
+static bool is_authored(struct wal__json_span payload, struct wal__message *message)
+{
+    enum {
+        SOURCE,
+        TYPE,
+        TIME,
+        CONTENT,
+        THINKING,
+        CALLS,
+        COUNT
+    };
+    static const struct wal__json_token *const roles[] = {[WAL__STEP_PERSON] = &user_role,
+                                                          [WAL__STEP_MODEL] = &assistant_role,
+                                                          [WAL__STEP_TOOL] = &tool_role,
+                                                          [WAL__STEP_CLIENT] = &system_role};
+    struct wal__json_member m[COUNT] = {
+        [SOURCE] = {.key = "source"},     [TYPE] = {.key = "type"},
+        [TIME] = {.key = "created_at"},   [CONTENT] = {.key = "content"},
+        [THINKING] = {.key = "thinking"}, [CALLS] = {.key = "tool_calls"},
+    };
+    enum wal__step_author author;
+
+    if (wal__json_members(payload.data, payload.size, m, COUNT, NULL) != WAL__JSON_OK ||
+        m[SOURCE].value.kind != WAL__JSON_STRING || m[TIME].value.kind != WAL__JSON_STRING ||
+        (m[CONTENT].value.kind != WAL__JSON_STRING && m[CALLS].value.kind != WAL__JSON_ARRAY)) {
+        return false;
+    }
+    author = wal__step_author(m[SOURCE].value.span, m[TYPE].value.kind == WAL__JSON_STRING
+                                                        ? m[TYPE].value.span
+                                                        : (struct wal__json_span){NULL, 0});
+    if (author == WAL__STEP_UNKNOWN) {
+        return false;
+    }
+    *message = (struct wal__message){.role = *roles[author],
+                                     .content = m[CONTENT].value,
+                                     .thoughts = m[THINKING].value,
+                                     .calls = m[CALLS].value,
+                                     .object = payload};
+    drop_empty(&message->content);
+    drop_empty(&message->thoughts);
+    return true;
+}
+
 /* Whether the payload is a message of Gemini; sets it. */
 static bool is_record(struct wal__json_span payload, struct wal__message *message)
 {
@@ -400,7 +444,8 @@ bool wal__message_find(struct wal__json_span payload, struct wal__message *messa
         }
     }
     return is_event(payload, message) || is_record(payload, message) ||
-           is_history(payload, message) || is_step(payload, message) || is_queued(payload, message);
+           is_history(payload, message) || is_authored(payload, message) ||
+           is_step(payload, message) || is_queued(payload, message);
 }
 
 bool wal__message_find_note(struct wal__json_span payload, struct wal__json_token *note,

@@ -7,7 +7,7 @@
  * and results; calls may also be in its `tool_calls`. A message of OpenCode has its role in `info`,
  * and `parts`; one of Google's API has `parts` too. Calls of Codex and their outputs are items
  * without a role; so is a command that a person ran in pi, with its output. Events of Copilot and
- * records of Gemini have a type instead of the role.
+ * records of Gemini have a type instead of the role, and steps of Antigravity a source.
  *
  * A text of a user may consist of what its client wrote around, or in the place of, a person's
  * words, in tags: a slash command, the output of one, a reminder for the model. These are parts of

@@ -98,6 +98,30 @@ TEST(message_text__words_of_a_client_are_notes)
     check_parts("{\"isMeta\":true,\"message\":{\"role\":\"user\",\"content\":[\"c\"]}}", "note:c;");
 }
 
+#define STEP(source, type, more) \
+    "{\"source\":\"" source "\",\"type\":\"" type "\",\"created_at\":\"t\"," more "}"
+
+TEST(message_text__steps_have_the_role_of_their_source)
+{
+    check_parts(STEP("USER_EXPLICIT", "USER_INPUT",
+                     "\"content\":\"<USER_REQUEST>a <b>\\n</USER_REQUEST><ADDITIONAL_METADATA>m"
+                     "</ADDITIONAL_METADATA>\""),
+                "text:a <b>;note:m;");
+    check_parts(STEP("USER_EXPLICIT", "USER_INPUT",
+                     "\"content\":\"<USER_REQUEST>a <ADDITIONAL_METADATA>m</ADDITIONAL_METADATA>"
+                     "</USER_REQUEST>\""),
+                "text:a;");
+    check_parts(STEP("MODEL", "PLANNER_RESPONSE",
+                     "\"content\":\"a\",\"thinking\":\"t\",\"tool_calls\":[{\"name\":\"ls\","
+                     "\"args\":{}}]"),
+                "thinking:t;text:a;call:ls;");
+    check_parts(STEP("MODEL", "CODE_ACTION", "\"content\":\"done\""), "text:done;");
+    check_parts(STEP("SYSTEM", "X", "\"content\":\"c\""), "text:c;");
+    check_parts(STEP("OTHER", "X", "\"content\":\"c\""), "none");
+    check_parts(STEP("MODEL", "X", "\"content\":7"), "none");
+    check_parts("{\"source\":\"MODEL\",\"content\":\"c\"}", "none");
+}
+
 TEST(message_text__other_tags_are_words_of_a_person)
 {
     static const char *const texts[] = {

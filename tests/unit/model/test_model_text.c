@@ -227,6 +227,12 @@ TEST(first_text__shapes_of_agents)
                 "\"no\",\"thought\":true},{\"text\":\"go\"}]}}",
                 "go");
     assert_text("{\"role\":\"user\",\"message\":{\"content\":\"hi\"}}", "hi");
+    assert_text(
+        "{\"source\":\"USER_EXPLICIT\",\"type\":\"USER_INPUT\",\"content\":"
+        "\"<USER_REQUEST>\\nhi<ADDITIONAL_METADATA>{}</ADDITIONAL_METADATA></USER_REQUEST>\"}",
+        "hi");
+    assert_none("{\"source\":\"USER_EXPLICIT\",\"type\":\"CHECKPOINT\",\"content\":\"no\"}");
+    assert_none("{\"source\":\"MODEL\",\"content\":\"no\"}");
     assert_none("{\"role\":\"user\",\"parts\":\"no\"}");
     assert_none("{\"role\":\"user\",\"content\":[{\"text\":\"no\"}]}");
 }

@@ -25,6 +25,54 @@ def fill(server, session, count):
     server.run("append", session, text=lines)
 
 
+def check_subagents(server):
+    """Lists leave subagents out; calls have them, and they have their calls."""
+    def row(number, kind, content, **more):
+        return json.dumps({"type": kind, "uuid": "e%d" % number, "sessionId": "starter",
+                           "parentUuid": None, "cwd": "/srv/app",
+                           "timestamp": "2026-02-03T09:00:00.000Z",
+                           "message": {"role": kind, "content": content}, **more}) + "\n"
+    folder = os.path.join(server.folder, "claude-home", ".claude", "projects", "-srv-app")
+    below = os.path.join(folder, "starter", "subagents")
+    os.makedirs(below)
+    calls = [{"type": "tool_use", "id": name, "name": "Agent", "input": {}}
+             for name in ("c1", "c2")]
+    for path, text in (
+            (os.path.join(folder, "starter.jsonl"), row(1, "assistant", calls)),
+            (os.path.join(folder, "copy.jsonl"), row(1, "user", "copied").replace(
+                '"sessionId": "starter"', '"sessionId": "copy"', 1).replace(
+                '"cwd"', '"forkedFrom": {"sessionId": "starter"}, "cwd"', 1)),
+            (os.path.join(below, "agent-a1.jsonl"),
+             row(1, "user", "look", isSidechain=True, agentId="a1")),
+            (os.path.join(below, "agent-a1.meta.json"),
+             '{"description":"Of below","agentType":"Explore","toolUseId":"c1"}'),
+            (os.path.join(below, "agent-a2.jsonl"),
+             row(1, "user", "look", isSidechain=True, agentId="a2"))):
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+    server.run("import", os.path.join(server.folder, "claude-home", ".claude"))
+    below, unknown = "starter~agent-a1", "starter~agent-a2"
+
+    def listed(query=""):
+        return {session["id"] for session in
+                server.get(API + "/sessions?" + query)["sessions"]}
+    same({below, unknown}, listed("limit=1000&subagents=1") - listed("limit=1000"), "lists")
+    same({"copy", below, unknown}, listed("parent=starter"), "children")
+    server.get(API + "/sessions?subagents=2", 400)
+    expected = {"id": below, "title": "Of below", "agent": "Explore"}
+    entry = server.get(API + "/sessions/starter/entries")["entries"][0]
+    same([expected, None], [part.get("subagent") for part in entry["parts"]], "of calls")
+    entry = server.get(API + "/sessions/starter/entries/e1")
+    same([expected, None], [part.get("subagent") for part in entry["parts"]], "of one entry")
+    same({"sessionId": "starter", "agent": "Explore", "call": "c1", "entryId": "e1"},
+         server.get(API + "/sessions/" + below)["startedBy"], "the call")
+    same({"sessionId": "starter", "agent": None, "call": None, "entryId": None},
+         server.get(API + "/sessions/" + unknown)["startedBy"], "no call")
+    for name in ("starter", "copy"):
+        session = server.get(API + "/sessions/" + name)
+        same((False, None), (session["subagent"], session.get("startedBy")), name)
+
+
 def check_lists(server):
     for n in range(7):
         server.create("--id", "list%d" % n, "--cwd", "/srv/p%d" % (n % 2),
@@ -256,3 +304,4 @@ with Server() as main:
     check_checkpoints(main)
     check_sums(main)
     check_page(main)
+    check_subagents(main)

@@ -9,17 +9,15 @@
 
 #include "tools/serve/http.h"
 
-/* Answers a request. */
-typedef void serve_handler(struct serve_exchange *exchange);
+/* Answers a request. A failure that it returns is the answer, in place of what was written.
+ * exchange->session is that of the route, and closed when the handler returns; one that needs it
+ * longer takes it, and sets it to NULL. */
+typedef enum wal_status serve_handler(struct serve_exchange *exchange, struct wal_error *error);
 
-/* Opens the session that a segment of the path names. Returns NULL after the answer. */
-struct wal_session *serve_open_session(struct serve_exchange *exchange, unsigned segment);
-
-/* Answers with an object of the session that the path names, whose members
- * `write` adds, or with its error. */
-typedef enum wal_status serve_session_fn(struct serve_exchange *exchange,
-                                         struct wal_session *session, struct wal_error *error);
-void serve_answer_session(struct serve_exchange *exchange, serve_session_fn *write);
+/* Sets exchange->session to the one that a segment of the path names. For handlers that check the
+ * rest of the request first. */
+enum wal_status serve_open_session(struct serve_exchange *exchange, unsigned segment,
+                                   struct wal_error *error);
 
 /* sessions.c */
 serve_handler serve_get_info;

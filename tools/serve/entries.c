@@ -431,7 +431,7 @@ static enum wal_status write_part(struct shown *shown, struct branch *branch,
     return status;
 }
 
-void serve_get_entries(struct serve_exchange *exchange)
+enum wal_status serve_get_entries(struct serve_exchange *exchange, struct wal_error *error)
 {
     struct branch branch = {.cursor = NULL};
     struct range range = {
@@ -442,78 +442,63 @@ void serve_get_entries(struct serve_exchange *exchange)
         .limit = PART_LIMIT,
     };
     struct shown_subagents subagents = {.items = NULL};
-    struct wal_error error = CLI_ERROR_INIT;
-    struct wal_session *session;
     enum wal_status status;
 
     if (!serve_exchange_number(exchange, "limit", 1, PART_MAX, &range.limit) ||
         !serve_exchange_number(exchange, "after", 0, INT64_MAX, &range.after)) {
-        return;
+        return WAL_OK;
     }
-    session = serve_open_session(exchange, 3);
-    if (session == NULL) {
-        return;
-    }
-    status = branch_open(&branch, exchange->server->store, session, &range, &error);
+    status = serve_open_session(exchange, 3, error);
     if (status == WAL_OK) {
-        status = shown_subagents_read(&subagents, exchange->server->store, session, false, &error);
+        status = branch_open(&branch, exchange->server->store, exchange->session, &range, error);
     }
-    exchange->shown.session = session;
+    if (status == WAL_OK) {
+        status = shown_subagents_read(&subagents, exchange->server->store, exchange->session, false,
+                                      error);
+    }
+    exchange->shown.session = exchange->session;
     exchange->shown.subagents = &subagents;
     if (status == WAL_OK) {
-        status = write_part(&exchange->shown, &branch, &error);
+        status = write_part(&exchange->shown, &branch, error);
     }
     shown_subagents_deinit(&subagents);
-    if (status != WAL_OK) {
-        serve_exchange_fail(exchange, status, &error);
-    }
     branch_deinit(&branch);
-    wal_session_close(session);
+    return status;
 }
 
-void serve_get_entry(struct serve_exchange *exchange)
+enum wal_status serve_get_entry(struct serve_exchange *exchange, struct wal_error *error)
 {
     struct branch branch = {.cursor = NULL};
     struct shown_subagents subagents = {.items = NULL};
     struct wal_entry entry = WAL_INIT(wal_entry);
-    struct wal_error error = CLI_ERROR_INIT;
-    struct wal_session *session = serve_open_session(exchange, 3);
-    enum wal_status status;
+    struct wal_store *store = exchange->server->store;
+    enum wal_status status =
+        branch_get(&branch, store, exchange->session, exchange->segments[5], &entry, error);
 
-    if (session == NULL) {
-        return;
-    }
-    status = branch_get(&branch, exchange->server->store, session, exchange->segments[5], &entry,
-                        &error);
     if (status == WAL_OK) {
-        status = shown_subagents_read(&subagents, exchange->server->store, session, false, &error);
+        status = shown_subagents_read(&subagents, store, exchange->session, false, error);
     }
     if (status == WAL_OK) {
         exchange->shown.limit = 0;
-        exchange->shown.session = session;
+        exchange->shown.session = exchange->session;
         exchange->shown.subagents = &subagents;
-        status =
-            shown_entry_with_payload(&exchange->shown, exchange->server->store, &entry, &error);
-    }
-    if (status != WAL_OK) {
-        serve_exchange_fail(exchange, status == WAL_EINVAL ? WAL_ENOTFOUND : status, &error);
+        status = shown_entry_with_payload(&exchange->shown, store, &entry, error);
     }
     shown_subagents_deinit(&subagents);
     branch_deinit(&branch);
-    wal_session_close(session);
+    return status == WAL_EINVAL ? WAL_ENOTFOUND : status;
 }
 
 /* --- heads and the tree --------------------------------------------- */
 
-static enum wal_status write_heads(struct serve_exchange *exchange, struct wal_session *session,
-                                   struct wal_error *error)
+enum wal_status serve_get_heads(struct serve_exchange *exchange, struct wal_error *error)
 {
-    return shown_heads(&exchange->shown, session, error);
-}
+    enum wal_status status;
 
-void serve_get_heads(struct serve_exchange *exchange)
-{
-    serve_answer_session(exchange, write_heads);
+    wal__json_out_open(&exchange->json, '{');
+    status = shown_heads(&exchange->shown, exchange->session, error);
+    wal__json_out_close(&exchange->json, '}');
+    return status;
 }
 
 struct tree {
@@ -543,16 +528,14 @@ static bool produce_tree(void *ctx, FILE *file)
     return status == WAL_OK;
 }
 
-void serve_get_tree(struct serve_exchange *exchange)
+enum wal_status serve_get_tree(struct serve_exchange *exchange, struct wal_error *error)
 {
-    struct wal_session *session = serve_open_session(exchange, 3);
-    struct tree *tree;
+    struct tree *tree = cli_alloc(sizeof(*tree));
 
-    if (session == NULL) {
-        return;
-    }
-    tree = cli_alloc(sizeof(*tree));
-    *tree = (struct tree){exchange->server->store, session};
+    (void)error;
+    *tree = (struct tree){exchange->server->store, exchange->session};
+    exchange->session = NULL;
     serve_exchange_stream(exchange, "application/json; charset=utf-8", MHD_SIZE_UNKNOWN,
                           produce_tree, release_tree, tree);
+    return WAL_OK;
 }

@@ -1223,45 +1223,48 @@ static bool read_position(struct serve_exchange *exchange, uint64_t *position)
     return true;
 }
 
-/* Finds the number of the session that is asked for; 0: all. Returns false after the answer. */
-static bool read_session(struct serve_exchange *exchange, uint32_t *number)
+/* Finds the number of the session that is asked for; 0: all. */
+static enum wal_status find_session(struct serve_exchange *exchange, uint32_t *number,
+                                    struct wal_error *error)
 {
     struct wal_slice id = serve_exchange_query(exchange, "session");
     struct wal_session_info info = WAL_INIT(wal_session_info);
-    struct wal_error error = CLI_ERROR_INIT;
     struct wal_session *session = NULL;
     enum wal_status status;
 
     *number = 0;
     if (id.data == NULL) {
-        return true;
+        return WAL_OK;
     }
-    status = wal_session_open(exchange->server->store, id, &session, &error);
+    status = wal_session_open(exchange->server->store, id, &session, error);
     if (status == WAL_OK) {
-        status = wal_session_get_info(session, &info, &error);
+        status = wal_session_get_info(session, &info, error);
     }
     *number = info.number;
     wal_session_close(session);
-    if (status != WAL_OK) {
-        serve_exchange_fail(exchange, status == WAL_EINVAL ? WAL_ENOTFOUND : status, &error);
-    }
-    return status == WAL_OK;
+    return status == WAL_EINVAL ? WAL_ENOTFOUND : status;
 }
 
-void serve_get_events(struct serve_exchange *exchange)
+enum wal_status serve_get_events(struct serve_exchange *exchange, struct wal_error *error)
 {
     struct MHD_Response *response;
     uint64_t position;
     uint32_t session;
+    enum wal_status status;
 
-    if (!read_position(exchange, &position) || !read_session(exchange, &session)) {
-        return;
+    if (!read_position(exchange, &position)) {
+        return WAL_OK;
+    }
+    status = find_session(exchange, &session, error);
+    if (status != WAL_OK) {
+        return status;
     }
     response =
         MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 32 << 10, read_events,
                                           add_client(exchange, session, position), end_client);
     serve_response_check(response, "text/event-stream");
     serve_exchange_respond(exchange, MHD_HTTP_OK, response);
+    return WAL_OK;
 }
 
 /* --- start and stop ------------------------------------------------- */

@@ -45,6 +45,7 @@ struct serve_exchange;
 struct serve_feed;
 struct serve_index;
 struct serve_peer;
+struct serve_route;
 
 struct serve_access {
     char names[SERVE_NAMES][SERVE_NAME_SIZE]; /* with the port */
@@ -110,9 +111,10 @@ struct serve_exchange {
     bool is_bad_path;
     bool is_cookie; /* the cookie allowed it, not the token */
     bool is_counted;
-    bool is_refused;   /* the rest of the body is read and dropped */
-    bool is_last;      /* the connection ends with the answer */
-    bool is_sandboxed; /* the answer is content of a session */
+    bool is_refused;             /* the rest of the body is read and dropped */
+    bool is_last;                /* the connection ends with the answer */
+    bool is_sandboxed;           /* the answer is content of a session */
+    struct wal_session *session; /* that a handler uses, or NULL */
     char *body;
     size_t body_size;
     size_t body_capacity;
@@ -127,6 +129,7 @@ struct serve_exchange {
     unsigned status;               /* of HTTP */
     struct MHD_Response *response; /* instead of json, or NULL */
     void (*job)(struct serve_exchange *exchange);
+    const struct serve_route *route; /* which the answer is made by */
 };
 
 /* Makes the secrets; the link's key is valid for `link_s` seconds. Returns false when the system

@@ -63,11 +63,13 @@ bool serve_opencode_has(const struct serve_exchange *exchange)
     return false;
 }
 
-void serve_opencode_other(struct serve_exchange *exchange)
+enum wal_status serve_opencode_other(struct serve_exchange *exchange, struct wal_error *error)
 {
+    (void)error;
     serve_exchange_refuse(exchange, MHD_HTTP_NOT_IMPLEMENTED,
                           "this server keeps sessions; it runs no model, no "
                           "command and no terminal, and reads no files");
+    return WAL_OK;
 }
 
 /* --- writing -------------------------------------------------------- */
@@ -111,17 +113,16 @@ static void write_session(struct shown *shown, const struct wal_session_info *in
     wal__json_out_close(json, '}');
 }
 
-static void answer_session(struct serve_exchange *exchange, struct wal_session *session)
+static enum wal_status answer_session(struct serve_exchange *exchange, struct wal_session *session,
+                                      struct wal_error *error)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
-    struct wal_error error = CLI_ERROR_INIT;
-    enum wal_status status = wal_session_get_info(session, &info, &error);
+    enum wal_status status = wal_session_get_info(session, &info, error);
 
     if (status == WAL_OK) {
         write_session(&exchange->shown, &info);
-    } else {
-        serve_exchange_fail(exchange, status, &error);
     }
+    return status;
 }
 
 /* --- lists ---------------------------------------------------------- */
@@ -166,52 +167,43 @@ static bool produce_list(void *ctx, FILE *file)
     return status == WAL_END;
 }
 
-static void answer_list(struct serve_exchange *exchange,
-                        const struct wal_session_cursor_options *options)
+static enum wal_status answer_list(struct serve_exchange *exchange,
+                                   const struct wal_session_cursor_options *options,
+                                   struct wal_error *error)
 {
-    struct wal_error error = CLI_ERROR_INIT;
     struct list *list = cli_alloc(sizeof(*list));
     enum wal_status status;
 
     list->store = exchange->server->store;
-    status = wal_session_cursor_open(list->store, options, &list->cursor, &error);
+    status = wal_session_cursor_open(list->store, options, &list->cursor, error);
     if (status != WAL_OK) {
         release_list(list);
-        serve_exchange_fail(exchange, status, &error);
-        return;
+        return status;
     }
     serve_exchange_stream(exchange, "application/json; charset=utf-8", MHD_SIZE_UNKNOWN,
                           produce_list, release_list, list);
+    return WAL_OK;
 }
 
-void serve_opencode_list(struct serve_exchange *exchange)
+enum wal_status serve_opencode_list(struct serve_exchange *exchange, struct wal_error *error)
 {
     struct wal_session_cursor_options options = WAL_INIT(wal_session_cursor_options);
 
     options.cwd = serve_exchange_query(exchange, "directory");
-    answer_list(exchange, &options);
+    return answer_list(exchange, &options, error);
 }
 
-void serve_opencode_children(struct serve_exchange *exchange)
+enum wal_status serve_opencode_children(struct serve_exchange *exchange, struct wal_error *error)
 {
     struct wal_session_cursor_options options = WAL_INIT(wal_session_cursor_options);
-    struct wal_session *session = serve_open_session(exchange, 1);
 
-    if (session != NULL) {
-        wal_session_close(session);
-        options.parent = exchange->segments[1];
-        answer_list(exchange, &options);
-    }
+    options.parent = exchange->segments[1];
+    return answer_list(exchange, &options, error);
 }
 
-void serve_opencode_get(struct serve_exchange *exchange)
+enum wal_status serve_opencode_get(struct serve_exchange *exchange, struct wal_error *error)
 {
-    struct wal_session *session = serve_open_session(exchange, 1);
-
-    if (session != NULL) {
-        answer_session(exchange, session);
-        wal_session_close(session);
-    }
+    return answer_session(exchange, exchange->session, error);
 }
 
 /* --- changes -------------------------------------------------------- */
@@ -244,19 +236,18 @@ static void set_project(struct wal_store *store, struct wal_session_options *opt
     }
 }
 
-void serve_opencode_create(struct serve_exchange *exchange)
+enum wal_status serve_opencode_create(struct serve_exchange *exchange, struct wal_error *error)
 {
     struct wal__json_member m[] = {{.key = "parentID"}, {.key = "title"}};
     struct wal_session_options options = WAL_INIT(wal_session_options);
     struct cli_texts texts = {.items = NULL};
-    struct wal_error error = CLI_ERROR_INIT;
     struct wal_session *session = NULL;
     struct wal_session *latest = NULL;
     char id[ID_SIZE];
     enum wal_status status;
 
     if (!read_body(exchange, m, 2)) {
-        return;
+        return WAL_OK;
     }
     make_id(id, "ses_");
     options.id = cli_slice(id);
@@ -264,15 +255,14 @@ void serve_opencode_create(struct serve_exchange *exchange)
     options.parent_id = cli_unescape(&m[0].value, &texts);
     options.title = cli_unescape(&m[1].value, &texts);
     set_project(exchange->server->store, &options, &latest);
-    status = wal_session_create(exchange->server->store, &options, &session, &error);
+    status = wal_session_create(exchange->server->store, &options, &session, error);
     if (status == WAL_OK) {
-        answer_session(exchange, session);
-    } else {
-        serve_exchange_fail(exchange, status, &error);
+        status = answer_session(exchange, session, error);
     }
     wal_session_close(session);
     wal_session_close(latest);
     cli_texts_deinit(&texts);
+    return status;
 }
 
 struct change {
@@ -307,64 +297,47 @@ static int32_t change_session(void *ctx, const struct wal_session_info *now,
     return 0;
 }
 
-void serve_opencode_change(struct serve_exchange *exchange)
+enum wal_status serve_opencode_change(struct serve_exchange *exchange, struct wal_error *error)
 {
     struct wal__json_member m[] = {{.key = "title"}, {.parent = "time", .key = "archived"}};
     struct cli_texts texts = {.items = NULL};
-    struct wal_error error = CLI_ERROR_INIT;
     struct change change = {.metadata = NULL};
-    struct wal_session *session;
     char patch[128];
     enum wal_status status;
 
     if (!read_body(exchange, m, 2)) {
-        return;
+        return WAL_OK;
     }
     if (m[1].value.kind == WAL__JSON_NUMBER || m[1].value.kind == WAL__JSON_NULL) {
         if (m[1].value.span.size > NUMBER_MAX) {
             serve_exchange_refuse(exchange, MHD_HTTP_BAD_REQUEST,
                                   "time.archived has at most %d digits", NUMBER_MAX);
-            return;
+            return WAL_OK;
         }
         snprintf(patch, sizeof(patch), "{\"archived\":%.*s}", (int)m[1].value.span.size,
                  (const char *)m[1].value.span.data);
         change.patch = (struct wal__span){(const uint8_t *)patch, strlen(patch)};
     }
-    session = serve_open_session(exchange, 1);
-    if (session == NULL) {
-        return;
-    }
     if (m[0].value.kind == WAL__JSON_STRING) {
         change.title = cli_unescape(&m[0].value, &texts);
     }
-    status = wal_session_update(session, change_session, &change, &error);
+    status = serve_open_session(exchange, 1, error);
     if (status == WAL_OK) {
-        answer_session(exchange, session);
-    } else {
-        serve_exchange_fail(exchange, status, &error);
+        status = wal_session_update(exchange->session, change_session, &change, error);
+    }
+    if (status == WAL_OK) {
+        status = answer_session(exchange, exchange->session, error);
     }
     free(change.metadata);
-    wal_session_close(session);
     cli_texts_deinit(&texts);
+    return status;
 }
 
-void serve_opencode_delete(struct serve_exchange *exchange)
+enum wal_status serve_opencode_delete(struct serve_exchange *exchange, struct wal_error *error)
 {
-    struct wal_error error = CLI_ERROR_INIT;
-    struct wal_session *session = serve_open_session(exchange, 1);
-    enum wal_status status;
-
-    if (session == NULL) {
-        return;
-    }
+    wal__json_out_literal(&exchange->json, "true");
     /* The client names the session: it goes as it is, and can come back. */
-    status = wal_session_trash(session, &error);
-    if (status == WAL_OK) {
-        wal__json_out_literal(&exchange->json, true ? "true" : "false");
-    } else {
-        serve_exchange_fail(exchange, status, &error);
-    }
-    wal_session_close(session);
+    return wal_session_trash(exchange->session, error);
 }
 
 /* --- messages of an export ---------------------------------------------- */
@@ -538,12 +511,6 @@ static enum wal_status messages_open(struct messages *messages, struct wal_store
     return wal_view_open(store, session, &options, &messages->view, error);
 }
 
-/* Writes all messages, or finds the last one. */
-static enum wal_status messages_write(struct messages *messages, struct wal_error *error)
-{
-    return wal_view_flush(messages->view, NULL, error);
-}
-
 static void messages_deinit(struct messages *messages)
 {
     wal_view_close(messages->view);
@@ -567,31 +534,24 @@ static bool produce_messages(void *ctx, FILE *file)
 
     messages->file = file;
     putc_unlocked('[', file);
-    status = messages_write(messages, NULL);
+    status = wal_view_flush(messages->view, NULL, NULL);
     putc_unlocked(']', file);
     return status == WAL_OK;
 }
 
-void serve_opencode_messages(struct serve_exchange *exchange)
+enum wal_status serve_opencode_messages(struct serve_exchange *exchange, struct wal_error *error)
 {
-    struct wal_error error = CLI_ERROR_INIT;
-    struct wal_session *session = serve_open_session(exchange, 1);
-    struct messages *messages;
-    enum wal_status status;
+    struct messages *messages = cli_alloc(sizeof(*messages));
+    enum wal_status status =
+        messages_open(messages, exchange->server->store, exchange->session, error);
 
-    if (session == NULL) {
-        return;
-    }
-    messages = cli_alloc(sizeof(*messages));
-    status = messages_open(messages, exchange->server->store, session, &error);
-    wal_session_close(session);
     if (status != WAL_OK) {
         release_messages(messages);
-        serve_exchange_fail(exchange, status, &error);
-        return;
+        return status;
     }
     serve_exchange_stream(exchange, "application/json; charset=utf-8", MHD_SIZE_UNKNOWN,
                           produce_messages, release_messages, messages);
+    return WAL_OK;
 }
 
 /* --- taking --------------------------------------------------------- */
@@ -699,13 +659,12 @@ static char *make_payload(const struct wal__json_member *m, size_t *size)
 }
 
 /* Appends the message and answers with it, as the export has it. */
-static void append_message(struct serve_exchange *exchange, struct wal_session *session,
-                           const struct wal__json_member *m)
+static enum wal_status append_message(struct serve_exchange *exchange,
+                                      const struct wal__json_member *m, struct wal_error *error)
 {
     struct messages messages = {.only_last = true};
     struct wal_entry entry = WAL_INIT(wal_entry);
     struct cli_texts texts = {.items = NULL};
-    struct wal_error error = CLI_ERROR_INIT;
     char id[ID_SIZE];
     size_t size = 0;
     char *payload = make_payload(m, &size);
@@ -717,24 +676,25 @@ static void append_message(struct serve_exchange *exchange, struct wal_session *
                    : cli_slice(id);
     entry.type = cli_slice(WAL_TYPE_MESSAGE);
     entry.payload = (struct wal_slice){payload, size};
-    status = wal_append(session, &entry, 1, NULL, NULL, &error);
+    status = wal_append(exchange->session, &entry, 1, NULL, NULL, error);
     if (status == WAL_OK) {
-        status = messages_open(&messages, exchange->server->store, session, &error);
+        status = messages_open(&messages, exchange->server->store, exchange->session, error);
     }
     if (status == WAL_OK) {
-        status = messages_write(&messages, &error);
+        status = wal_view_flush(messages.view, NULL, error);
     }
     if (status == WAL_OK && messages.count > 0) {
         messages_put(&messages, exchange->json.ctx);
-    } else {
-        serve_exchange_fail(exchange, status == WAL_OK ? WAL_ENOTFOUND : status, &error);
+    } else if (status == WAL_OK) {
+        status = WAL_ENOTFOUND;
     }
     messages_deinit(&messages);
     cli_texts_deinit(&texts);
     free(payload);
+    return status;
 }
 
-void serve_opencode_append(struct serve_exchange *exchange)
+enum wal_status serve_opencode_append(struct serve_exchange *exchange, struct wal_error *error)
 {
     struct wal__json_member m[MEMBER_COUNT] = {
         [ROLE] = {.parent = "info", .key = "role"},
@@ -745,18 +705,15 @@ void serve_opencode_append(struct serve_exchange *exchange)
         [MESSAGE_ID] = {.key = "messageID"},
         [PARTS] = {.key = "parts"},
     };
-    struct wal_session *session;
+    enum wal_status status;
 
     if (wal__json_members(exchange->body, exchange->body_size, m, MEMBER_COUNT, NULL) !=
             WAL__JSON_OK ||
         m[PARTS].value.kind != WAL__JSON_ARRAY) {
         serve_exchange_refuse(exchange, MHD_HTTP_BAD_REQUEST,
                               "the body is no JSON object with parts");
-        return;
+        return WAL_OK;
     }
-    session = serve_open_session(exchange, 1);
-    if (session != NULL) {
-        append_message(exchange, session, m);
-        wal_session_close(session);
-    }
+    status = serve_open_session(exchange, 1, error);
+    return status == WAL_OK ? append_message(exchange, m, error) : status;
 }

@@ -83,11 +83,10 @@ static void write_hits(struct serve_exchange *exchange, struct wal_search_cursor
     wal__json_out_close(json, '}');
 }
 
-void serve_get_search(struct serve_exchange *exchange)
+enum wal_status serve_get_search(struct serve_exchange *exchange, struct wal_error *error)
 {
     struct serve_index *index = exchange->server->index;
     struct wal_search_query query = WAL_INIT(wal_search_query);
-    struct wal_error error = CLI_ERROR_INIT;
     struct wal_search_cursor *cursor = NULL;
     uint64_t limit = SEARCH_LIMIT;
     enum wal_status status;
@@ -95,20 +94,19 @@ void serve_get_search(struct serve_exchange *exchange)
     query.text = serve_exchange_query(exchange, "q");
     query.project = serve_exchange_query(exchange, "project");
     if (!serve_exchange_number(exchange, "limit", 1, SEARCH_MAX, &limit)) {
-        return;
+        return WAL_OK;
     }
     query.session_limit = (uint32_t)limit;
     if (index == NULL) {
         serve_exchange_refuse(exchange, MHD_HTTP_NOT_IMPLEMENTED, "the store has no index");
-        return;
+        return WAL_OK;
     }
     pthread_mutex_lock(&index->lock);
-    status = wal_search_find(index->search, &query, &cursor, NULL, &error);
+    status = wal_search_find(index->search, &query, &cursor, NULL, error);
     pthread_mutex_unlock(&index->lock);
     if (status == WAL_OK) {
         write_hits(exchange, cursor);
-    } else {
-        serve_exchange_fail(exchange, status, &error);
     }
     wal_search_cursor_close(cursor);
+    return status;
 }

@@ -14,8 +14,10 @@ void serve_index_close(struct serve_index *index)
     (void)index;
 }
 
-void serve_get_search(struct serve_exchange *exchange)
+enum wal_status serve_get_search(struct serve_exchange *exchange, struct wal_error *error)
 {
+    (void)error;
     serve_exchange_refuse(exchange, MHD_HTTP_NOT_IMPLEMENTED,
                           "this agentwal was built without search");
+    return WAL_OK;
 }

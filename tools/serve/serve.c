@@ -27,58 +27,61 @@
 
 /* --- methods and paths -------------------------------------------------- */
 
-static void get_page(struct serve_exchange *exchange)
+static enum wal_status get_page(struct serve_exchange *exchange, struct wal_error *error)
 {
     struct MHD_Response *response = MHD_create_response_from_buffer(
         page_bytes_size, (void *)(uintptr_t)page_bytes, MHD_RESPMEM_PERSISTENT);
     char policy[PAGE_POLICY_SIZE];
 
+    (void)error;
     page_policy(false, policy);
     serve_response_check(response, "text/html; charset=utf-8");
     serve_response_header(response, "Content-Security-Policy", policy);
     serve_exchange_respond(exchange, MHD_HTTP_OK, response);
+    return WAL_OK;
 }
 
-struct route {
+struct serve_route {
     const char *method;
     const char *path; /* "*" is any segment */
-    void (*handle)(struct serve_exchange *exchange);
-    bool is_slow; /* writes, or reads more than a part of a session */
+    serve_handler *handle;
+    unsigned session; /* the segment that names the session to be opened; 0: none */
+    bool is_slow;     /* writes, or reads more than a part of a session */
 };
 
-static const struct route routes[] = {
-    {"GET", "/", get_page, false},
-    {"GET", "/api/v1/info", serve_get_info, false},
-    {"GET", "/api/v1/events", serve_get_events, false},
-    {"GET", "/api/v1/projects", serve_get_projects, true},
-    {"GET", "/api/v1/sessions", serve_get_sessions, false},
-    {"GET", "/api/v1/sessions/*", serve_get_session, false},
-    {"GET", "/api/v1/sessions/*/entries", serve_get_entries, false},
-    {"GET", "/api/v1/sessions/*/entries/*", serve_get_entry, false},
-    {"GET", "/api/v1/sessions/*/tree", serve_get_tree, false},
-    {"GET", "/api/v1/sessions/*/heads", serve_get_heads, false},
-    {"GET", "/api/v1/sessions/*/checkpoints", serve_get_checkpoints, false},
-    {"GET", "/api/v1/sessions/*/diff", serve_get_diff, true},
-    {"GET", "/api/v1/sessions/*/usage", serve_get_session_usage, true},
-    {"GET", "/api/v1/sessions/*/export", serve_get_export, false},
-    {"GET", "/api/v1/search", serve_get_search, true},
-    {"GET", "/api/v1/usage", serve_get_usage, true},
-    {"GET", "/api/v1/blobs/*", serve_get_blob, false},
-    {"GET", "/session", serve_opencode_list, false},
-    {"POST", "/session", serve_opencode_create, true},
-    {"GET", "/session/status", serve_opencode_other, false},
-    {"GET", "/session/*", serve_opencode_get, false},
-    {"PATCH", "/session/*", serve_opencode_change, true},
-    {"DELETE", "/session/*", serve_opencode_delete, true},
-    {"GET", "/session/*/children", serve_opencode_children, false},
-    {"GET", "/session/*/message", serve_opencode_messages, false},
-    {"POST", "/session/*/message", serve_opencode_append, true},
-    {"GET", "/project", serve_opencode_projects, true},
-    {"GET", "/project/current", serve_opencode_project, true},
+static const struct serve_route routes[] = {
+    {"GET", "/", get_page, 0, false},
+    {"GET", "/api/v1/info", serve_get_info, 0, false},
+    {"GET", "/api/v1/events", serve_get_events, 0, false},
+    {"GET", "/api/v1/projects", serve_get_projects, 0, true},
+    {"GET", "/api/v1/sessions", serve_get_sessions, 0, false},
+    {"GET", "/api/v1/sessions/*", serve_get_session, 3, false},
+    {"GET", "/api/v1/sessions/*/entries", serve_get_entries, 0, false},
+    {"GET", "/api/v1/sessions/*/entries/*", serve_get_entry, 3, false},
+    {"GET", "/api/v1/sessions/*/tree", serve_get_tree, 3, false},
+    {"GET", "/api/v1/sessions/*/heads", serve_get_heads, 3, false},
+    {"GET", "/api/v1/sessions/*/checkpoints", serve_get_checkpoints, 3, false},
+    {"GET", "/api/v1/sessions/*/diff", serve_get_diff, 3, true},
+    {"GET", "/api/v1/sessions/*/usage", serve_get_session_usage, 3, true},
+    {"GET", "/api/v1/sessions/*/export", serve_get_export, 3, false},
+    {"GET", "/api/v1/search", serve_get_search, 0, true},
+    {"GET", "/api/v1/usage", serve_get_usage, 0, true},
+    {"GET", "/api/v1/blobs/*", serve_get_blob, 0, false},
+    {"GET", "/session", serve_opencode_list, 0, false},
+    {"POST", "/session", serve_opencode_create, 0, true},
+    {"GET", "/session/status", serve_opencode_other, 0, false},
+    {"GET", "/session/*", serve_opencode_get, 1, false},
+    {"PATCH", "/session/*", serve_opencode_change, 0, true},
+    {"DELETE", "/session/*", serve_opencode_delete, 1, true},
+    {"GET", "/session/*/children", serve_opencode_children, 1, false},
+    {"GET", "/session/*/message", serve_opencode_messages, 1, false},
+    {"POST", "/session/*/message", serve_opencode_append, 0, true},
+    {"GET", "/project", serve_opencode_projects, 0, true},
+    {"GET", "/project/current", serve_opencode_project, 0, true},
 };
 
 /* HEAD has the head of the answer to GET. */
-static bool has_method(const struct route *route, const char *method)
+static bool has_method(const struct serve_route *route, const char *method)
 {
     return strcmp(route->method, method) == 0 ||
            (strcmp(method, "HEAD") == 0 && strcmp(route->method, "GET") == 0);
@@ -92,7 +95,7 @@ static void serve_list_methods(const struct serve_exchange *exchange, char text[
 
     text[0] = '\0';
     for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]); i++) {
-        const struct route *route = &routes[i];
+        const struct serve_route *route = &routes[i];
         bool is_get = strcmp(route->method, "GET") == 0;
 
         if ((is_get || exchange->server->can_write) &&
@@ -103,29 +106,61 @@ static void serve_list_methods(const struct serve_exchange *exchange, char text[
     }
 }
 
+enum wal_status serve_open_session(struct serve_exchange *exchange, unsigned segment,
+                                   struct wal_error *error)
+{
+    enum wal_status status = wal_session_open(exchange->server->store, exchange->segments[segment],
+                                              &exchange->session, error);
+
+    /* An id that no session can have names no session. */
+    return status == WAL_EINVAL || status == WAL_ETOOBIG ? WAL_ENOTFOUND : status;
+}
+
+/* Opens the session of the route, and answers. */
+static void run_route(struct serve_exchange *exchange)
+{
+    const struct serve_route *route = exchange->route;
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status = WAL_OK;
+
+    if (route->session != 0) {
+        status = serve_open_session(exchange, route->session, &error);
+    }
+    if (status == WAL_OK) {
+        status = route->handle(exchange, &error);
+    }
+    if (status != WAL_OK) {
+        serve_exchange_fail(exchange, status, &error);
+    }
+    wal_session_close(exchange->session);
+    exchange->session = NULL;
+}
+
 /* Answers a request that passed the checks. */
 static void route_request(struct serve_exchange *exchange)
 {
     bool is_known = false;
 
     for (size_t i = 0; i < sizeof(routes) / sizeof(routes[0]); i++) {
-        const struct route *route = &routes[i];
+        const struct serve_route *route = &routes[i];
 
         if (!serve_exchange_matches(exchange, route->path)) {
             continue;
         }
         is_known = true;
         if (has_method(route, exchange->method)) {
-            if (route->is_slow) {
-                serve_exchange_run(exchange, route->handle);
+            exchange->route = route;
+            /* With a text to look for, every session of a list may have to be looked at. */
+            if (route->is_slow || serve_exchange_query(exchange, "title").size > 0) {
+                serve_exchange_run(exchange, run_route);
             } else {
-                route->handle(exchange);
+                run_route(exchange);
             }
             return;
         }
     }
     if (!is_known && serve_opencode_has(exchange)) {
-        serve_opencode_other(exchange);
+        (void)serve_opencode_other(exchange, NULL);
     } else if (is_known) {
         serve_exchange_refuse(exchange, MHD_HTTP_METHOD_NOT_ALLOWED,
                               "this resource does not have the method %s", exchange->method);

@@ -19,17 +19,15 @@ enum {
     LIST_MAX = 1000
 };
 
-void serve_get_info(struct serve_exchange *exchange)
+enum wal_status serve_get_info(struct serve_exchange *exchange, struct wal_error *error)
 {
     struct wal_store_info info = WAL_INIT(wal_store_info);
     struct shown *shown = &exchange->shown;
     struct wal__json_out *json = shown->json;
-    struct wal_error error = CLI_ERROR_INIT;
-    enum wal_status status = wal_store_get_info(exchange->server->store, &info, &error);
+    enum wal_status status = wal_store_get_info(exchange->server->store, &info, error);
 
     if (status != WAL_OK) {
-        serve_exchange_fail(exchange, status, &error);
-        return;
+        return status;
     }
     wal__json_out_open(json, '{');
     shown_member(shown, "version", cli_slice(wal_version()));
@@ -39,61 +37,18 @@ void serve_get_info(struct serve_exchange *exchange)
     wal__json_out_member_count(shown->json, "sequence", info.last_sequence);
     wal__json_out_member_bool(shown->json, "search", exchange->server->index != NULL);
     wal__json_out_close(json, '}');
+    return WAL_OK;
 }
 
-struct wal_session *serve_open_session(struct serve_exchange *exchange, unsigned segment)
-{
-    struct wal_error error = CLI_ERROR_INIT;
-    struct wal_session *session = NULL;
-    struct wal_slice id = exchange->segments[segment];
-    enum wal_status status = wal_session_open(exchange->server->store, id, &session, &error);
-
-    if (status != WAL_OK) {
-        /* An id that no session can have names no session. */
-        if (status == WAL_EINVAL || status == WAL_ETOOBIG) {
-            status = WAL_ENOTFOUND;
-        }
-        serve_exchange_fail(exchange, status, &error);
-        return NULL;
-    }
-    return session;
-}
-
-void serve_answer_session(struct serve_exchange *exchange, serve_session_fn *write)
-{
-    struct wal_error error = CLI_ERROR_INIT;
-    struct wal_session *session = serve_open_session(exchange, 3);
-    enum wal_status status;
-
-    if (session == NULL) {
-        return;
-    }
-    wal__json_out_open(&exchange->json, '{');
-    status = write(exchange, session, &error);
-    wal__json_out_close(&exchange->json, '}');
-    if (status != WAL_OK) {
-        serve_exchange_fail(exchange, status, &error);
-    }
-    wal_session_close(session);
-}
-
-void serve_get_session(struct serve_exchange *exchange)
+enum wal_status serve_get_session(struct serve_exchange *exchange, struct wal_error *error)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
-    struct wal_error error = CLI_ERROR_INIT;
-    struct wal_session *session = serve_open_session(exchange, 3);
-    enum wal_status status;
+    enum wal_status status = wal_session_get_info(exchange->session, &info, error);
 
-    if (session == NULL) {
-        return;
-    }
-    status = wal_session_get_info(session, &info, &error);
     if (status == WAL_OK) {
         shown_session(&exchange->shown, exchange->server->store, &info, true);
-    } else {
-        serve_exchange_fail(exchange, status, &error);
     }
-    wal_session_close(session);
+    return status;
 }
 
 /* --- lists ---------------------------------------------------------- */
@@ -145,10 +100,9 @@ static enum wal_status write_list(struct shown *shown, struct wal_store *store,
     return status == WAL_END ? WAL_OK : status;
 }
 
-static void list_sessions(struct serve_exchange *exchange)
+enum wal_status serve_get_sessions(struct serve_exchange *exchange, struct wal_error *error)
 {
     struct wal_session_cursor_options options = WAL_INIT(wal_session_cursor_options);
-    struct wal_error error = CLI_ERROR_INIT;
     struct wal_session_cursor *list = NULL;
     uint64_t limit = LIST_LIMIT;
     uint64_t subagents = 0;
@@ -160,41 +114,28 @@ static void list_sessions(struct serve_exchange *exchange)
     options.after = serve_exchange_query(exchange, "cursor");
     if (!serve_exchange_number(exchange, "limit", 1, LIST_MAX, &limit) ||
         !serve_exchange_number(exchange, "subagents", 0, 1, &subagents)) {
-        return;
+        return WAL_OK;
     }
-    status = wal_session_cursor_open(exchange->server->store, &options, &list, &error);
+    status = wal_session_cursor_open(exchange->server->store, &options, &list, error);
     if (status == WAL_OK) {
         status = write_list(&exchange->shown, exchange->server->store, list,
                             serve_exchange_query(exchange, "title"), limit,
-                            subagents != 0 || options.parent.size > 0, &error);
-    }
-    if (status != WAL_OK) {
-        serve_exchange_fail(exchange, status, &error);
+                            subagents != 0 || options.parent.size > 0, error);
     }
     wal_session_cursor_close(list);
-}
-
-void serve_get_sessions(struct serve_exchange *exchange)
-{
-    /* Only with a text every session may have to be looked at. */
-    if (serve_exchange_query(exchange, "title").size > 0) {
-        serve_exchange_run(exchange, list_sessions);
-    } else {
-        list_sessions(exchange);
-    }
+    return status;
 }
 
 /* --- checkpoints and their differences ---------------------------------- */
 
-static enum wal_status write_checkpoints(struct serve_exchange *exchange,
-                                         struct wal_session *session, struct wal_error *error)
+enum wal_status serve_get_checkpoints(struct serve_exchange *exchange, struct wal_error *error)
 {
-    return shown_checkpoints_write(&exchange->shown, session, error);
-}
+    enum wal_status status;
 
-void serve_get_checkpoints(struct serve_exchange *exchange)
-{
-    serve_answer_session(exchange, write_checkpoints);
+    wal__json_out_open(&exchange->json, '{');
+    status = shown_checkpoints_write(&exchange->shown, exchange->session, error);
+    wal__json_out_close(&exchange->json, '}');
+    return status;
 }
 
 /* Completes the two checkpoints: `after` is the newest, `before` the one before it. Empty when
@@ -218,33 +159,28 @@ static void complete(const struct cli_texts *checkpoints, struct wal_slice *befo
     }
 }
 
-static enum wal_status write_diff(struct serve_exchange *exchange, struct wal_session *session,
-                                  struct wal_error *error)
+enum wal_status serve_get_diff(struct serve_exchange *exchange, struct wal_error *error)
 {
     struct wal_slice before = serve_exchange_query(exchange, "before");
     struct wal_slice after = serve_exchange_query(exchange, "after");
     struct cli_texts checkpoints = {.items = NULL};
     struct wal__json_out *json = &exchange->json;
-    enum wal_status status = shown_checkpoints_read(&checkpoints, session, error);
+    enum wal_status status = shown_checkpoints_read(&checkpoints, exchange->session, error);
 
+    wal__json_out_open(json, '{');
     if (status == WAL_OK) {
         complete(&checkpoints, &before, &after);
         if (before.size > 0 && after.size > 0) {
-            status = shown_diff(&exchange->shown, exchange->server->store, session, before, after,
-                                error);
+            status = shown_diff(&exchange->shown, exchange->server->store, exchange->session,
+                                before, after, error);
         } else {
-            wal__json_out_key(json, "files"); /* there are not two of them */
-            wal__json_out_open(json, '[');
+            wal__json_out_member_open(json, "files", '['); /* there are not two of them */
             wal__json_out_close(json, ']');
         }
     }
+    wal__json_out_close(json, '}');
     cli_texts_deinit(&checkpoints);
     return status;
-}
-
-void serve_get_diff(struct serve_exchange *exchange)
-{
-    serve_answer_session(exchange, write_diff);
 }
 
 enum {
@@ -281,31 +217,25 @@ static void release_export(void *ctx)
     free(answer);
 }
 
-void serve_get_export(struct serve_exchange *exchange)
+enum wal_status serve_get_export(struct serve_exchange *exchange, struct wal_error *error)
 {
     struct wal_slice dialect = serve_exchange_query(exchange, "dialect");
     struct wal_view_options options = WAL_INIT(wal_view_options);
-    struct wal_error error = CLI_ERROR_INIT;
-    struct wal_session *session = serve_open_session(exchange, 3);
-    struct export_answer *answer;
+    struct export_answer *answer = cli_alloc(sizeof(*answer));
     enum wal_status status;
 
-    if (session == NULL) {
-        return;
-    }
-    answer = cli_alloc(sizeof(*answer));
     options.dialect = dialect.size > 0 ? dialect : cli_slice("entries");
     options.put = put_export;
     options.ctx = answer;
-    status = wal_view_open(exchange->server->store, session, &options, &answer->view, &error);
-    wal_session_close(session);
+    status =
+        wal_view_open(exchange->server->store, exchange->session, &options, &answer->view, error);
     if (status != WAL_OK) {
         free(answer);
-        serve_exchange_fail(exchange, status, &error);
-        return;
+        return status;
     }
     serve_exchange_stream(exchange, "application/octet-stream", MHD_SIZE_UNKNOWN, produce_export,
                           release_export, answer);
+    return WAL_OK;
 }
 
 /* --- contents ------------------------------------------------------- */
@@ -362,10 +292,9 @@ static void release_blob(void *ctx)
     wal_blob_close(ctx);
 }
 
-void serve_get_blob(struct serve_exchange *exchange)
+enum wal_status serve_get_blob(struct serve_exchange *exchange, struct wal_error *error)
 {
     uint8_t digest[WAL_DIGEST_SIZE];
-    struct wal_error error = CLI_ERROR_INIT;
     struct wal_blob *blob = NULL;
     uint8_t head[16];
     uint64_t got = 0;
@@ -373,34 +302,33 @@ void serve_get_blob(struct serve_exchange *exchange)
 
     if (!read_digest(exchange->segments[3], digest)) {
         serve_exchange_refuse(exchange, MHD_HTTP_NOT_FOUND, "a digest is 64 hexadecimal digits");
-        return;
+        return WAL_OK;
     }
-    status = wal_blob_open(exchange->server->store, digest, &blob, &error);
+    status = wal_blob_open(exchange->server->store, digest, &blob, error);
     if (status == WAL_OK) {
-        status = wal_blob_read(blob, 0, head, sizeof(head), &got, &error);
+        status = wal_blob_read(blob, 0, head, sizeof(head), &got, error);
     }
     if (status != WAL_OK) {
         wal_blob_close(blob);
-        serve_exchange_fail(exchange, status, &error);
-        return;
+        return status;
     }
     exchange->is_sandboxed = true;
     serve_exchange_stream(exchange, type_of(head, (size_t)got), wal_blob_size(blob), produce_blob,
                           release_blob, blob);
+    return WAL_OK;
 }
 
 /* --- tokens and costs --------------------------------------------------- */
 
-static enum wal_status write_turns(struct serve_exchange *exchange, struct wal_session *session,
-                                   struct wal_error *error)
+enum wal_status serve_get_session_usage(struct serve_exchange *exchange, struct wal_error *error)
 {
-    exchange->shown.prices = exchange->server->prices;
-    return shown_usage(&exchange->shown, exchange->server->store, session, error);
-}
+    enum wal_status status;
 
-void serve_get_session_usage(struct serve_exchange *exchange)
-{
-    serve_answer_session(exchange, write_turns);
+    exchange->shown.prices = exchange->server->prices;
+    wal__json_out_open(&exchange->json, '{');
+    status = shown_usage(&exchange->shown, exchange->server->store, exchange->session, error);
+    wal__json_out_close(&exchange->json, '}');
+    return status;
 }
 
 static void write_groups(struct wal__json_out *json, const struct usage *usage, enum usage_by by)
@@ -419,10 +347,9 @@ static void write_groups(struct wal__json_out *json, const struct usage *usage, 
     usage_groups_deinit(&groups);
 }
 
-void serve_get_usage(struct serve_exchange *exchange)
+enum wal_status serve_get_usage(struct serve_exchange *exchange, struct wal_error *error)
 {
     struct wal_slice name = serve_exchange_query(exchange, "by");
-    struct wal_error error = CLI_ERROR_INIT;
     enum usage_by by = USAGE_BY_DAY;
     struct progress progress;
     struct usage usage = {.progress = &progress};
@@ -433,17 +360,16 @@ void serve_get_usage(struct serve_exchange *exchange)
         serve_exchange_refuse(exchange, MHD_HTTP_BAD_REQUEST,
                               "by must be day, model, project, client or "
                               "session");
-        return;
+        return WAL_OK;
     }
     progress_init(&progress, false);
-    status = usage_read(&usage, exchange->server->store, &error);
+    status = usage_read(&usage, exchange->server->store, error);
     if (status == WAL_OK) {
         usage_answers_price(&usage.answers, exchange->server->prices);
         write_groups(&exchange->json, &usage, by);
-    } else {
-        serve_exchange_fail(exchange, status, &error);
     }
     usage_deinit(&usage);
+    return status;
 }
 
 /* --- projects ----------------------------------------------------------- */
@@ -513,14 +439,27 @@ static struct wal_slice name_of(const char *cwd)
     return cli_slice(slash != NULL && slash[1] != '\0' ? slash + 1 : cwd);
 }
 
-static void write_projects(struct shown *shown, const struct projects *projects)
+static void projects_deinit(struct projects *projects)
 {
+    for (size_t i = 0; i < projects->count; i++) {
+        free(projects->items[i].id);
+        free(projects->items[i].cwd);
+    }
+    free(projects->items);
+    cli_ids_deinit(&projects->ranks);
+}
+
+enum wal_status serve_get_projects(struct serve_exchange *exchange, struct wal_error *error)
+{
+    struct projects projects = {.items = NULL};
+    struct shown *shown = &exchange->shown;
     struct wal__json_out *json = shown->json;
+    enum wal_status status = read_projects(&projects, exchange->server->store, error);
 
     wal__json_out_open(json, '{');
     wal__json_out_member_open(json, "projects", '[');
-    for (size_t i = 0; i < projects->count; i++) {
-        const struct project *project = &projects->items[i];
+    for (size_t i = 0; i < projects.count; i++) {
+        const struct project *project = &projects.items[i];
 
         wal__json_out_open(json, '{');
         shown_member(shown, "id", cli_slice(project->id));
@@ -532,43 +471,8 @@ static void write_projects(struct shown *shown, const struct projects *projects)
     }
     wal__json_out_close(json, ']');
     wal__json_out_close(json, '}');
-}
-
-static void projects_deinit(struct projects *projects)
-{
-    for (size_t i = 0; i < projects->count; i++) {
-        free(projects->items[i].id);
-        free(projects->items[i].cwd);
-    }
-    free(projects->items);
-    cli_ids_deinit(&projects->ranks);
-}
-
-/* Answers with what `write` makes of all projects. */
-static void answer_projects(struct serve_exchange *exchange,
-                            void (*write)(struct serve_exchange *exchange,
-                                          const struct projects *projects))
-{
-    struct projects projects = {.items = NULL};
-    struct wal_error error = CLI_ERROR_INIT;
-    enum wal_status status = read_projects(&projects, exchange->server->store, &error);
-
-    if (status == WAL_OK) {
-        write(exchange, &projects);
-    } else {
-        serve_exchange_fail(exchange, status, &error);
-    }
     projects_deinit(&projects);
-}
-
-static void write_own(struct serve_exchange *exchange, const struct projects *projects)
-{
-    write_projects(&exchange->shown, projects);
-}
-
-void serve_get_projects(struct serve_exchange *exchange)
-{
-    answer_projects(exchange, write_own);
+    return status;
 }
 
 /* --- as OpenCode's server answers them ------------------------------ */
@@ -586,23 +490,25 @@ static void write_project(struct shown *shown, const struct project *project)
     wal__json_out_close(shown->json, '}');
 }
 
-static void write_opencode(struct serve_exchange *exchange, const struct projects *projects)
+enum wal_status serve_opencode_projects(struct serve_exchange *exchange, struct wal_error *error)
 {
+    struct projects projects = {.items = NULL};
+    enum wal_status status = read_projects(&projects, exchange->server->store, error);
+
     wal__json_out_open(&exchange->json, '[');
-    for (size_t i = 0; i < projects->count; i++) {
-        write_project(&exchange->shown, &projects->items[i]);
+    for (size_t i = 0; i < projects.count; i++) {
+        write_project(&exchange->shown, &projects.items[i]);
     }
     wal__json_out_close(&exchange->json, ']');
-}
-
-void serve_opencode_projects(struct serve_exchange *exchange)
-{
-    answer_projects(exchange, write_opencode);
+    projects_deinit(&projects);
+    return status;
 }
 
 /* Of a directory without sessions it is the one that all others belong to. */
-static void write_current(struct serve_exchange *exchange, const struct projects *projects)
+enum wal_status serve_opencode_project(struct serve_exchange *exchange, struct wal_error *error)
 {
+    struct projects projects = {.items = NULL};
+    enum wal_status status = read_projects(&projects, exchange->server->store, error);
     struct wal_slice directory = serve_exchange_query(exchange, "directory");
     struct project none = {.id = (char[]){""}, .cwd = (char[]){"/"}};
     const struct project *found = &none;
@@ -612,17 +518,14 @@ static void write_current(struct serve_exchange *exchange, const struct projects
     if (directory.size > 0 &&
         wal_session_open_latest(exchange->server->store, directory, &session, NULL) == WAL_OK &&
         wal_session_get_info(session, &info, NULL) == WAL_OK) {
-        for (size_t i = 0; i < projects->count; i++) {
-            if (cli_slice_equal(cli_slice(projects->items[i].id), info.project)) {
-                found = &projects->items[i];
+        for (size_t i = 0; i < projects.count; i++) {
+            if (cli_slice_equal(cli_slice(projects.items[i].id), info.project)) {
+                found = &projects.items[i];
             }
         }
     }
     write_project(&exchange->shown, found);
     wal_session_close(session);
-}
-
-void serve_opencode_project(struct serve_exchange *exchange)
-{
-    answer_projects(exchange, write_current);
+    projects_deinit(&projects);
+    return status;
 }

@@ -997,9 +997,8 @@ static int probe_lines(struct wal__arena *arena, struct wal__line_reader *reader
             probe_line(arena, probe, text, reader->line, forced);
         }
         /* More lines cannot change the result, except `end`. */
-        if ((probe->nonblank >= RECOGNISE_LINES && probe->dialect != NULL &&
-             probe->session != NULL && probe->cwd != NULL && probe->created != NULL &&
-             probe->has_mainline) ||
+        if ((probe->nonblank >= PARENT_LINES && probe->dialect != NULL && probe->session != NULL &&
+             probe->cwd != NULL && probe->created != NULL && probe->has_mainline) ||
             reader->line == WAL__PROBE_LINES || reader->offset >= WAL__PROBE_SIZE) {
             break;
         }

@@ -528,16 +528,22 @@ static bool is_open(const struct wal__source_match *match)
     return match->entries > 0 && !match->has_newline && !match->is_opaque;
 }
 
+static void copy_text(char *to, size_t size, const struct wal_slice *text)
+{
+    size_t used = text->size < size ? (size_t)text->size : 0;
+
+    if (used > 0) {
+        memcpy(to, text->data, used);
+    }
+    to[used] = '\0';
+}
+
+/* A text that is too long is left out. */
 static void set_last(struct wal__source_match *match, const struct wal_entry *entry)
 {
-    const struct wal_slice *time = &entry->timestamp;
-    bool is_long = time->size >= sizeof(match->timestamp);
-
     match->entries++;
-    snprintf(match->last_id, sizeof(match->last_id), "%.*s", (int)entry->id.size,
-             (const char *)entry->id.data);
-    snprintf(match->timestamp, sizeof(match->timestamp), "%.*s", is_long ? 0 : (int)time->size,
-             time->size > 0 ? (const char *)time->data : "");
+    copy_text(match->last_id, sizeof(match->last_id), &entry->id);
+    copy_text(match->timestamp, sizeof(match->timestamp), &entry->timestamp);
 }
 
 /* Any line of the file may be the redacted one. It counts as matched, so that an import does not

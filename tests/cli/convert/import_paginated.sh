@@ -136,8 +136,8 @@ for path in "$one" "archived_sessions/${two##*/}" "archived_sessions/${three##*/
         >>"$home/$path"
     give --json "$home"
     json 'sum(r["appended"] for r in rows) == 1' "$work/stdout"
+    all "grown: $path"
 done
-all 'grown'
 # Compressed, and without the last newline.
 zstd -q --rm "$home/archived_sessions/${three##*/}"
 give --json "$home"

@@ -317,6 +317,8 @@ static const struct wal__field event_fields[] = {
     {"user_input", .at = WAL__ENTRY_AT(content), .kind = WAL__FIELD_TOKEN},
     {"output", .parent = "result", .at = WAL__ENTRY_AT(content), .kind = WAL__FIELD_TOKEN},
     {"output", .parent = "return_value", .at = WAL__ENTRY_AT(content), .kind = WAL__FIELD_TOKEN},
+    {"message", .parent = "result", .at = WAL__ITEM_AT(text)},
+    {"message", .parent = "return_value", .at = WAL__ITEM_AT(text)},
     {"isError", .parent = "result", .at = WAL__ITEM_AT(is_error), .kind = WAL__FIELD_TRUE},
     {"is_error", .parent = "return_value", .at = WAL__ITEM_AT(is_error), .kind = WAL__FIELD_TRUE},
     {"toolCallId", .at = WAL__ITEM_AT(call)},
@@ -478,6 +480,12 @@ static bool emit_event(struct record *record, enum kind kind)
     struct wal__model_blocks blocks = {.arena = record->reader->scratch};
     bool is_old_part = kind == KIND_PART && record->payload.size > 0;
 
+    if (kind == KIND_RESULT && record->entry.content.span.size <= 2 && item->text.size > 0) {
+        /* What the client says of a call without output. */
+        record->entry.content =
+            (struct wal__json_token){.kind = WAL__JSON_STRING, .span = item->text};
+    }
+    item->text.size = 0;
     if (is_old_part ? !add_part(&blocks, record->payload, &item->fields)
                     : !read_content(record->entry.content, &blocks, &item->fields)) {
         return false;

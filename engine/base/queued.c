@@ -51,19 +51,26 @@ static struct wal__json_span payload_of(const struct wal_entry *entry)
 
 bool wal__queued_is_repeated(struct wal_session *session, const struct wal_entry *entry)
 {
-    static const char type[] = "queue-operation";
+    static const char *const types[] = {"queue-operation", "turn.prompt", "turn.steer"};
     struct wal_entry_cursor *cursor = NULL;
     struct wal_entry later = WAL_INIT(wal_entry);
-    struct wal__queued queued = {.is_removed = false};
+    struct wal__queued queued;
     enum wal__queued_fate fate = WAL__QUEUED_OPEN;
     struct wal__message message;
+    bool is_queue = false;
 
-    if (session == NULL || entry->type.size != sizeof(type) - 1 ||
-        memcmp(entry->type.data, type, sizeof(type) - 1) != 0 ||
-        !wal__message_find(payload_of(entry), &message) || !message.is_queued) {
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+        is_queue |= entry->type.size == strlen(types[i]) &&
+                    memcmp(entry->type.data, types[i], strlen(types[i])) == 0;
+    }
+    if (session == NULL || !is_queue || !wal__message_find(payload_of(entry), &message) ||
+        !message.is_queued) {
         return false;
     }
-    queued.text = message.content.span;
+    wal__queued_init(&queued, &message);
+    if (queued.text.size == 0) {
+        return false;
+    }
     if (open_after(session, entry->sequence, &cursor) == WAL_OK) {
         for (unsigned i = 0; i < ENTRIES_MAX && fate == WAL__QUEUED_OPEN &&
                              wal_entry_cursor_next(cursor, &later, NULL) == WAL_OK;

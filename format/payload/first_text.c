@@ -18,6 +18,7 @@ struct message {
     struct wal__json_token role; /* kind NONE if it is not a string */
     struct wal__json_span text;  /* characters without quotes; data is NULL: none */
     struct wal__json_span part;  /* the same of an object without a type in `content` */
+    struct wal__json_span input; /* the same of the prompt of a turn */
     bool is_of_client;           /* its source is not a person */
 };
 
@@ -454,6 +455,36 @@ static enum wal__json_status read_items(struct reader *reader, struct wal__json_
     return status;
 }
 
+/* Reads the prompt of a turn, a text or blocks. */
+static enum wal__json_status read_input(struct reader *reader, const struct wal__json_token *value,
+                                        struct message *message)
+{
+    message->input = characters_of(reader, value);
+    return value->kind == WAL__JSON_ARRAY ? read_items(reader, &message->input, &message->input)
+                                          : skip_rest(reader, value);
+}
+
+/* Reads the prompt of a turn, in the open object: {user_input}. */
+static enum wal__json_status read_turn(struct reader *reader, struct message *message)
+{
+    struct wal__json_token key = {0};
+    struct wal__json_token value = {0};
+
+    enum wal__json_status status = next_token(reader, &key);
+    while (status == WAL__JSON_OK && key.kind == WAL__JSON_KEY) {
+        status = next_token(reader, &value);
+        if (status == WAL__JSON_OK && wal__json_string_is(key.span, "user_input")) {
+            status = read_input(reader, &value, message);
+        } else if (status == WAL__JSON_OK) {
+            status = skip_rest(reader, &value);
+        }
+        if (status == WAL__JSON_OK) {
+            status = next_token(reader, &key);
+        }
+    }
+    return status;
+}
+
 /* Reads a member of a message. */
 static enum wal__json_status read_member(struct reader *reader, const struct wal__json_token *key,
                                          const struct wal__json_token *value,
@@ -471,6 +502,10 @@ static enum wal__json_status read_member(struct reader *reader, const struct wal
         }
     } else if (wal__json_string_is(key->span, "parts") && value->kind == WAL__JSON_ARRAY) {
         return read_items(reader, &message->text, &message->text);
+    } else if (wal__json_string_is(key->span, "input")) {
+        return read_input(reader, value, message);
+    } else if (wal__json_string_is(key->span, "payload") && value->kind == WAL__JSON_OBJECT) {
+        return read_turn(reader, message);
     } else if (wal__json_string_is(key->span, "source") && value->kind == WAL__JSON_STRING) {
         message->is_of_client = wal__first_text_is_client_source(value->span);
     }
@@ -614,7 +649,10 @@ static struct wal__json_span find_text(const struct reader *reader, const struct
         return messages[LOCATION_TOP].text;
     }
     if (reader->type.kind == WAL__JSON_NONE) {
-        return none;
+        return messages[LOCATION_MESSAGE].input;
+    }
+    if (wal__json_string_is(reader->type.span, "turn.prompt")) {
+        return messages[LOCATION_TOP].input;
     }
     if (wal__json_string_is(reader->type.span, "user.message")) {
         return messages[LOCATION_DATA].is_of_client ? none : messages[LOCATION_DATA].text;

@@ -4,8 +4,8 @@
  *
  * The message is the first of these objects that has a string member `role`: the payload itself,
  * its member `message`, its member `payload`. Without one it is the payload if that has the type
- * `user`, and its member `data` if the type is `user.message`. Of duplicate keys the last one
- * counts.
+ * `user`, and its member `data` if the type is `user.message`; the `input` if it is `turn.prompt`;
+ * without a type the `user_input` of `message.payload`. Of duplicate keys the last one counts.
  *
  * Invariant: a returned text is well-formed UTF-8 of 1 to WAL__FIRST_TEXT_MAX bytes that neither
  * begins nor ends with a space and has no control character. Outputs are untouched otherwise.

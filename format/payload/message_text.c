@@ -292,7 +292,7 @@ static bool is_history(struct wal__json_span payload, struct wal__message *messa
 }
 
 /* Whether a payload has an event of a step of a model, {event: {type, ...}}, or of what happened in
- * a turn, {message: {type, payload}}. */
+ * a turn, {message: {type, payload}}, or the prompt of a turn, {type, input}. */
 static bool is_step(struct wal__json_span payload, struct wal__message *message)
 {
     enum {
@@ -301,6 +301,9 @@ static bool is_step(struct wal__json_span payload, struct wal__message *message)
         PART,
         RECORD_TYPE,
         RECORD,
+        TYPE,
+        INPUT,
+        ORIGIN,
         COUNT
     };
     struct wal__json_member m[COUNT] = {
@@ -309,12 +312,31 @@ static bool is_step(struct wal__json_span payload, struct wal__message *message)
         [PART] = {.parent = "event", .key = "part"},
         [RECORD_TYPE] = {.parent = "message", .key = "type"},
         [RECORD] = {.parent = "message", .key = "payload"},
+        [TYPE] = {.key = "type"},
+        [INPUT] = {.key = "input"},
+        [ORIGIN] = {.parent = "origin", .key = "kind"},
     };
     bool is_result;
     size_t at = EVENT;
 
     if (wal__json_members(payload.data, payload.size, m, COUNT, NULL) != WAL__JSON_OK) {
         return false;
+    }
+    if (is_text(&m[TYPE], "turn.prompt") || is_text(&m[TYPE], "turn.steer")) {
+        *message = (struct wal__message){.is_meta = m[ORIGIN].value.kind != WAL__JSON_NONE &&
+                                                    !is_text(&m[ORIGIN], "user"),
+                                         .is_queued = true,
+                                         .role = user_role,
+                                         .content = m[INPUT].value,
+                                         .object = payload};
+        return m[INPUT].value.kind == WAL__JSON_STRING || m[INPUT].value.kind == WAL__JSON_ARRAY;
+    }
+    if (is_text(&m[RECORD_TYPE], "TurnBegin") || is_text(&m[RECORD_TYPE], "SteerInput")) {
+        *message = (struct wal__message){.role = user_role, .object = m[RECORD].value.span};
+        return wal__json_find(message->object.data, message->object.size, "user_input",
+                              &message->content) == WAL__JSON_OK &&
+               (message->content.kind == WAL__JSON_STRING ||
+                message->content.kind == WAL__JSON_ARRAY);
     }
     is_result = is_text(&m[EVENT_TYPE], "tool.result") || is_text(&m[RECORD_TYPE], "ToolResult");
     if (is_text(&m[EVENT_TYPE], "content.part")) {
@@ -670,7 +692,9 @@ enum {
     FUNCTION_CALL,
     FUNCTION_TEXT,
     EVENT_OUTPUT,
+    EVENT_MESSAGE,
     RECORD_OUTPUT,
+    RECORD_MESSAGE,
     CALL,
     CALL_NAME,
     CALL_ARGUMENTS,
@@ -727,6 +751,24 @@ static void pass_function(struct visit visit, const struct wal__json_member *m)
     pass(&visit, WAL__PART_RESULT, NULL, value);
 }
 
+/* Passes the output of a call, or what a client says of one without any; false if there is none. */
+static bool pass_output(const struct visit *visit, const struct wal__json_member *output,
+                        const struct wal__json_member *message)
+{
+    bool is_empty =
+        output->value.kind == WAL__JSON_NONE ||
+        ((output->value.kind == WAL__JSON_STRING || output->value.kind == WAL__JSON_ARRAY) &&
+         output->value.span.size <= 2);
+    const struct wal__json_member *shown =
+        is_empty && message->value.kind == WAL__JSON_STRING ? message : output;
+
+    if (shown->value.kind == WAL__JSON_NONE) {
+        return false;
+    }
+    pass(visit, WAL__PART_RESULT, NULL, &shown->value);
+    return true;
+}
+
 static void visit_members(const struct visit *visit, const struct wal__json_member *m)
 {
     if (m[TEXT].value.kind == WAL__JSON_STRING) {
@@ -737,10 +779,9 @@ static void visit_members(const struct visit *visit, const struct wal__json_memb
         pass(visit, WAL__PART_THINKING, &m[THINK].value, NULL);
     } else if (m[FUNCTION_CALL].value.kind == WAL__JSON_STRING) {
         pass(visit, WAL__PART_CALL, &m[FUNCTION_CALL].value, &m[FUNCTION_TEXT].value);
-    } else if (m[EVENT_OUTPUT].value.kind != WAL__JSON_NONE) {
-        pass(visit, WAL__PART_RESULT, NULL, &m[EVENT_OUTPUT].value);
-    } else if (m[RECORD_OUTPUT].value.kind != WAL__JSON_NONE) {
-        pass(visit, WAL__PART_RESULT, NULL, &m[RECORD_OUTPUT].value);
+    } else if (pass_output(visit, &m[EVENT_OUTPUT], &m[EVENT_MESSAGE]) ||
+               pass_output(visit, &m[RECORD_OUTPUT], &m[RECORD_MESSAGE])) {
+        return;
     } else if (m[NAME].value.kind == WAL__JSON_STRING) {
         size_t at = m[ARGUMENTS].value.kind != WAL__JSON_NONE ? ARGUMENTS
                     : m[INPUT].value.kind != WAL__JSON_NONE   ? INPUT
@@ -792,7 +833,9 @@ static void visit_block(struct visit visit, struct wal__json_span block)
         [FUNCTION_CALL] = {.parent = "function", .key = "name"},
         [FUNCTION_TEXT] = {.parent = "function", .key = "arguments"},
         [EVENT_OUTPUT] = {.parent = "result", .key = "output"},
+        [EVENT_MESSAGE] = {.parent = "result", .key = "message"},
         [RECORD_OUTPUT] = {.parent = "return_value", .key = "output"},
+        [RECORD_MESSAGE] = {.parent = "return_value", .key = "message"},
         [CALL] = {.key = "functionCall"},
         [CALL_NAME] = {.parent = "functionCall", .key = "name"},
         [CALL_ARGUMENTS] = {.parent = "functionCall", .key = "args"},
@@ -1046,6 +1089,25 @@ static bool has_command(struct wal__json_span within, struct wal__json_span stri
            memcmp(at, string.data + 1, size) == 0 && at[size] == '<';
 }
 
+/* Sets a JSON string to the first text of a message, if it has none yet. */
+static void take_text(void *ctx, const struct wal__message_part *part)
+{
+    struct wal__json_span *text = ctx;
+
+    if (part->kind == WAL__PART_TEXT && text->size == 0 && !part->is_excerpt) {
+        *text = part->text.span;
+    }
+}
+
+void wal__queued_init(struct wal__queued *queued, const struct wal__message *message)
+{
+    *queued = (struct wal__queued){.text = message->content.span};
+    if (message->content.kind == WAL__JSON_ARRAY) {
+        queued->text.size = 0;
+        wal__message_visit(message, take_text, &queued->text);
+    }
+}
+
 enum wal__queued_fate wal__queued_read(struct wal__queued *queued, struct wal__json_span payload)
 {
     enum {
@@ -1081,6 +1143,13 @@ enum wal__queued_fate wal__queued_read(struct wal__queued *queued, struct wal__j
         queued->is_removed |= is_text(&m[OPERATION], "remove") && is_whole;
         return is_text(&m[OPERATION], "popAll") && is_whole ? WAL__QUEUED_REPEATED
                                                             : WAL__QUEUED_OPEN;
+    }
+    if (is_text(&m[KIND], "context.append_message")) {
+        return has_lines(m[SAID].value.span, queued->text) ? WAL__QUEUED_REPEATED
+                                                           : WAL__QUEUED_OPEN;
+    }
+    if (is_text(&m[KIND], "turn.prompt")) {
+        return WAL__QUEUED_LOST;
     }
     if (is_text(&m[ATTACHMENT], "queued_command")) {
         return has_lines(m[PROMPT].value.span, queued->text) ? WAL__QUEUED_REPEATED

@@ -83,9 +83,9 @@ void wal__message_visit(const struct wal__message *message, wal__message_part_fn
 /* Whether a user's message has notes of its client, and nothing else. */
 bool wal__message_is_note(const struct wal__message *message);
 
-/* A text in the queue, of a message that is_queued. */
+/* A text in the queue, of a message that is_queued; of one with blocks the first text. */
 struct wal__queued {
-    struct wal__json_span text; /* a JSON string */
+    struct wal__json_span text; /* a JSON string; or empty: nothing that could be repeated */
     bool is_removed;            /* from the queue */
 };
 
@@ -94,6 +94,8 @@ enum wal__queued_fate {
     WAL__QUEUED_REPEATED, /* the payload has the text, or the person took it back */
     WAL__QUEUED_LOST      /* the agent went on without repeating it: this is its only place */
 };
+
+void wal__queued_init(struct wal__queued *queued, const struct wal__message *message);
 
 /* Reads the next payload after the text was put into the queue. */
 enum wal__queued_fate wal__queued_read(struct wal__queued *queued, struct wal__json_span payload);

@@ -28,7 +28,8 @@ def event_items(event):
 
 
 def read(rows):
-    """A prompt is in turn.prompt or turn.steer, in the message after it, or in both."""
+    """A prompt is in turn.prompt or turn.steer, in the message after it, or in both. A message of
+    another origin than a person is one of the client."""
     items, prompts = [], []
     for row in rows:
         kind = row.get("type")
@@ -38,8 +39,11 @@ def read(rows):
             items += added
         elif kind == "context.append_message":
             message = row.get("message") or {}
+            origin = (message.get("origin") or {}).get("kind", "user")
             for item in blocks(message.get("role"), message.get("content")):
-                if item in prompts:
+                if origin != "user":
+                    items.append(("note", item[1], False))
+                elif item in prompts:
                     prompts.remove(item)
                 else:
                     items.append(item)
@@ -50,9 +54,30 @@ def read(rows):
     return items
 
 
+def read_legacy(rows):
+    """The records of Kimi CLI."""
+    items = []
+    for row in rows:
+        message = row.get("message") or {}
+        kind, payload = message.get("type"), message.get("payload") or {}
+        if kind == "TurnBegin":
+            items += blocks("user", payload.get("user_input"))
+        elif kind == "ContentPart":
+            items += blocks("assistant", payload)
+        elif kind == "ToolCall":
+            function = payload.get("function") or {}
+            items.append(("call", (function.get("name"), function.get("arguments")), True))
+        elif kind == "ToolResult":
+            items += result((payload.get("return_value") or {}).get("output") or "")
+    return items
+
+
 def sessions(root):
     for path, rows in jsonl(root):
         parts = path.split(os.sep)
         if parts[-1] == "wire.jsonl" and "agents" in parts[:-2]:
             items = read(rows)
             yield Session(parts[-4] if parts[-2] == "main" else None, path, items, items)
+        elif parts[-1] == "wire.jsonl":
+            items = read_legacy(rows)
+            yield Session(parts[-2], path, items, items)

@@ -1,6 +1,8 @@
 """Small sessions of each client, as it writes them: what a reader must not miss."""
 import json
 import os
+import shutil
+import sqlite3
 
 PNG = "iVBORw0KGgo="
 ID = "11111111-2222-4333-8444-%012d"
@@ -219,6 +221,17 @@ def pi(root):
          "timestamp": "2026-03-01T10:00:00.000Z"}, *first])
 
 
+def omp(root):
+    pi(root)
+    for folder, _, names in list(os.walk(root)):
+        for name in names:
+            with open(os.path.join(folder, name), "r+", encoding="utf-8") as file:
+                rows = file.read()
+                file.seek(0)
+                file.write(json.dumps({"type": "title", "v": 1, "title": "Made",
+                                       "pad": " " * 180}) + "\n" + rows)
+
+
 # --- OpenCode ---
 
 def opencode(root):
@@ -259,6 +272,66 @@ def opencode(root):
             part_name = "prt_b7ca9907%d%03dBBBBBBBBBBBBBB" % (at, number)
             write("%s/part/%s/%s.json" % (place, name, part_name), [
                 {"id": part_name, "sessionID": session, "messageID": name} | part])
+
+
+def opencode_database(root):
+    """The tree of `opencode` as rows of version 1, and a session of version 2."""
+    tree = root + "-tree"
+    opencode(tree)
+    os.makedirs(root)
+    db = sqlite3.connect(root + "/opencode.db")
+    db.executescript("""
+        CREATE TABLE session (id, project_id, parent_id, slug, directory, title, version,
+                              time_created, time_updated);
+        CREATE TABLE message (id, session_id, time_created, time_updated, data);
+        CREATE TABLE part (id, message_id, session_id, time_created, time_updated, data);
+        CREATE TABLE session_v2 (id, project_id, parent_id, fork_session_id, slug, directory, title,
+                                 version, time_created, time_updated);
+        CREATE TABLE session_message (id, session_id, type, seq, time_created, time_updated, data);
+        """)
+    at = 1772359200000
+
+    def put(table, *values):
+        db.execute("INSERT INTO %s VALUES (%s)" % (table, ", ".join("?" * len(values))), values)
+
+    for folder, _, names in sorted(os.walk(tree)):
+        for name in sorted(names):
+            with open(os.path.join(folder, name), encoding="utf-8") as file:
+                value = json.load(file)
+            data = json.dumps({key: member for key, member in value.items()
+                               if key not in ("id", "sessionID", "messageID")})
+            if "/part/" in folder:
+                put("part", value["id"], value["messageID"], value["sessionID"], at, at, data)
+            elif "/message/" in folder:
+                put("message", value["id"], value["sessionID"], at, at, data)
+            else:
+                put("session", value["id"], "global", None, "made", "/srv/app", "Made", "1.4.0",
+                    at, at)
+    shutil.rmtree(tree)
+    second = "ses_7ffffffffff0CCCCCCCCCCCCCC"
+    put("session_v2", second, "global", None, None, "second", "/srv/app", "Second", "2.0.0", at, at)
+    tool = {"type": "tool", "time": {"created": at, "completed": at}}
+    for seq, (kind, data) in enumerate((
+            ("user", {"text": "A prompt of version 2", "files": [
+                {"data": PNG, "mime": "image/png", "source": {"type": "inline"}}]}),
+            ("assistant", {"agent": "build", "model": {"id": "m", "providerID": "p"}, "content": [
+                {"type": "reasoning", "text": "Hidden thought"}, text("I look."),
+                tool | {"id": "c1", "name": "shell", "state": {
+                    "status": "completed", "input": {"command": "ls"}, "content": [
+                        text("a\nb"), {"type": "file", "mime": "image/png",
+                                       "uri": "data:image/png;base64," + PNG}]}},
+                tool | {"id": "c2", "name": "read", "state": {
+                    "status": "error", "input": {"path": "c"},
+                    "error": {"type": "tool", "message": "No such file"}}}]}),
+            ("shell", {"shellID": "s", "command": "pwd", "status": "exited", "exit": 0,
+                       "output": {"output": "/srv/app", "cursor": 8, "size": 8}}),
+            ("synthetic", {"text": "Read by the client"}),
+            ("assistant", {"agent": "build", "model": {"id": "m", "providerID": "p"},
+                           "content": [text("The end.")]})), 1):
+        put("session_message", "msg_b7ca9907%04dCCCCCCCCCCCCCC" % seq, second, kind, seq, at + seq,
+            at + seq, json.dumps(data | {"time": {"created": at + seq}}))
+    db.commit()
+    db.close()
 
 
 # --- clients whose lines have one form ---
@@ -401,7 +474,40 @@ def kimi(root):
             loop("tool.result", toolCallId="c1", result={"output": "a\nb", "isError": False}),
             loop("step.end", finishReason="end_turn"),
             prompt("Only in the context"), loop("step.begin"),
+            loop("content.part", part=text("I do two things.")),
+            loop("tool.call", toolCallId="c2", name="ReadFile", args={"path": "a"}),
+            loop("tool.call", toolCallId="c3", name="Shell", args={"command": "rm a"}),
+            loop("tool.result", toolCallId="c3", result={
+                "output": "", "isError": True, "message": "Not allowed"}),
+            loop("tool.result", toolCallId="c2", result={"isError": False, "output": [
+                text("What a has"), {"type": "image_url", "image_url": {
+                    "url": "data:image/png;base64," + PNG}}]}),
+            {"type": "turn.steer", "input": [text("And b"), {
+                "type": "image_url", "image_url": {"url": "data:image/png;base64," + PNG}}],
+             "origin": {"kind": "user"}},
+            {"type": "context.append_message", "message": {
+                "role": "user", "content": [text("<system-reminder>Be brief</system-reminder>")],
+                "toolCalls": [], "origin": {"kind": "injection"}}},
             loop("content.part", part=text("The end.")))
+    rows_of(record, place + "/agents/coder-1/wire.jsonl",
+            {"type": "metadata", "protocol_version": "1.4", "created_at": 1772359200000},
+            {"type": "turn.prompt", "input": [text("What the main agent asks")],
+             "origin": {"kind": "user"}},
+            loop("content.part", part=text("What the subagent says")))
+    # Kimi CLI, before Kimi Code.
+    legacy = "%s/sessions/0123456789abcdef0123456789abcdef/%s/wire.jsonl" % (root, ID % 11)
+    rows_of(lambda number, row: {"timestamp": 1772359200.5 + number, "message": dict(
+                zip(("type", "payload"), row))} if isinstance(row, tuple) else row, legacy,
+            {"type": "metadata", "protocol_version": "1.1"},
+            ("TurnBegin", {"user_input": "A prompt of Kimi CLI"}), ("StepBegin", {"n": 1}),
+            ("ContentPart", {"type": "think", "think": "Hidden thought"}),
+            ("ContentPart", text("I look.")),
+            ("ToolCall", {"type": "function", "id": "c1", "function": {
+                "name": "Shell", "arguments": json.dumps({"command": "ls"})}}),
+            ("ToolResult", {"tool_call_id": "c1", "return_value": {
+                "is_error": False, "output": "a b", "message": "done", "display": []}}),
+            ("StatusUpdate", {"token_usage": {"input_other": 1, "output": 2}}),
+            ("ContentPart", text("The end.")), ("TurnEnd", {}))
 
 
 def cursor(root):

@@ -44,6 +44,7 @@ def items_of(row):
 
 def sessions(root):
     for path, rows in jsonl(root):
+        rows = rows[1:] if rows and rows[0].get("type") == "title" else rows  # of omp
         if not rows or rows[0].get("type") != "session":
             continue
         parents, known, before = {}, {}, None

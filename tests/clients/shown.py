@@ -57,7 +57,7 @@ def result(content):
     blocks = [block for block in blocks if isinstance(block, dict)]
     yield "result", "".join(block.get("text") or "" for block in blocks), True
     for block in blocks:
-        if block.get("type") in ("image", "input_image"):
+        if block.get("type") in ("image", "input_image", "image_url"):
             yield image(block.get("source") or block)
 
 

@@ -103,7 +103,8 @@ bool usage_may_count(struct wal_slice text)
     static const char *const names[] = {
         "\"usage\"",         "\"token_count\"",    "\"tokens\"",        "\"turn_context\"",
         "\"session_meta\"",  "\"total_cost_usd\"", "\"usageMetadata\"", "\"modelMetrics\"",
-        "\"session.start\"", "\"projectHash\""};
+        "\"session.start\"", "\"projectHash\"",    "\"token_usage\"",
+    };
 
     for (size_t i = 0; text.size > 0 && i < sizeof(names) / sizeof(names[0]); i++) {
         if (memmem(text.data, (size_t)text.size, names[i], strlen(names[i])) != NULL) {
@@ -115,9 +116,19 @@ bool usage_may_count(struct wal_slice text)
 
 /* --- usage of a message ------------------------------------------------- */
 
-/* Reads {"input_tokens",...} of Claude Code, {"inputOther",...} of Kimi Code, or {"input",...} of
- * pi and of appended entries. cached_input_tokens are part of the input. Returns whether it has a
- * count. */
+static uint64_t sum_of(const struct wal__json_member *m, const int *at, size_t count)
+{
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        sum = add(sum, count_of(&m[at[i]]));
+    }
+    return sum;
+}
+
+/* Reads {"input_tokens",...} of Claude Code, {"inputOther",...} of Kimi Code, {"input_other",...}
+ * of Kimi CLI, or {"input",...} of pi and of appended entries. cached_input_tokens are part of the
+ * input. Returns whether it has a count. */
 static bool read_usage(struct wal__json_span usage, struct usage_sample *sample)
 {
     enum {
@@ -132,6 +143,9 @@ static bool read_usage(struct wal__json_span usage, struct usage_sample *sample)
         INPUT_OTHER,
         READ_INPUT,
         WRITE_INPUT,
+        INPUT_OTHER_CLI,
+        READ_INPUT_CLI,
+        WRITE_INPUT_CLI,
         WRITE_1H,
         CACHED,
         REASONING,
@@ -152,6 +166,9 @@ static bool read_usage(struct wal__json_span usage, struct usage_sample *sample)
         [INPUT_OTHER] = {.key = "inputOther"},
         [READ_INPUT] = {.key = "inputCacheRead"},
         [WRITE_INPUT] = {.key = "inputCacheCreation"},
+        [INPUT_OTHER_CLI] = {.key = "input_other"},
+        [READ_INPUT_CLI] = {.key = "input_cache_read"},
+        [WRITE_INPUT_CLI] = {.key = "input_cache_creation"},
         [WRITE_1H] = {.parent = "cache_creation", .key = "ephemeral_1h_input_tokens"},
         [CACHED] = {.key = "cached_input_tokens"},
         [REASONING] = {.key = "reasoning"},
@@ -165,16 +182,14 @@ static bool read_usage(struct wal__json_span usage, struct usage_sample *sample)
     if (usage.size == 0 || !members_of(usage, m, COUNT)) {
         return false;
     }
-    for (size_t i = INPUT; i <= WRITE_INPUT; i++) {
+    for (size_t i = INPUT; i <= WRITE_INPUT_CLI; i++) {
         is_known |= m[i].value.kind == WAL__JSON_NUMBER;
     }
-    tokens->input =
-        add(add(count_of(&m[INPUT]), count_of(&m[INPUT_TOKENS])), count_of(&m[INPUT_OTHER]));
-    tokens->output = add(count_of(&m[OUTPUT]), count_of(&m[OUTPUT_TOKENS]));
-    tokens->cache_read =
-        add(add(count_of(&m[READ]), count_of(&m[READ_TOKENS])), count_of(&m[READ_INPUT]));
+    tokens->input = sum_of(m, (const int[]){INPUT, INPUT_TOKENS, INPUT_OTHER, INPUT_OTHER_CLI}, 4);
+    tokens->output = sum_of(m, (const int[]){OUTPUT, OUTPUT_TOKENS}, 2);
+    tokens->cache_read = sum_of(m, (const int[]){READ, READ_TOKENS, READ_INPUT, READ_INPUT_CLI}, 4);
     tokens->cache_write =
-        add(add(count_of(&m[WRITE]), count_of(&m[WRITE_TOKENS])), count_of(&m[WRITE_INPUT]));
+        sum_of(m, (const int[]){WRITE, WRITE_TOKENS, WRITE_INPUT, WRITE_INPUT_CLI}, 4);
     tokens->cache_write_1h = smaller(count_of(&m[WRITE_1H]), tokens->cache_write);
     cached = smaller(count_of(&m[CACHED]), tokens->input);
     tokens->input -= cached;
@@ -560,6 +575,7 @@ enum {
     LINE_SET_MESSAGES,
     LINE_MESSAGES,
     LINE_PROJECT,
+    LINE_STATUS,
     LINE_COUNT
 };
 
@@ -591,7 +607,8 @@ static const struct wal__json_member line_members[LINE_COUNT] = {
     [LINE_DATA_METRICS] = {.parent = "data", .key = "modelMetrics"},
     [LINE_SET_MESSAGES] = {.parent = "$set", .key = "messages"},
     [LINE_MESSAGES] = {.key = "messages"},
-    [LINE_PROJECT] = {.key = "projectHash"}};
+    [LINE_PROJECT] = {.key = "projectHash"},
+    [LINE_STATUS] = {.parent = "message", .key = "payload"}};
 
 /* Identifies an answer: several lines of Claude Code may have it, and a copied session the same
  * line again. A side chain that goes on from another one copies its answers with other requests. */
@@ -691,7 +708,8 @@ static bool read_codex_line(const struct wal__json_member *m, struct usage_codex
     return is_string(&m[LINE_TYPE], "event_msg") || is_string(&m[LINE_TYPE], "token_usage_record");
 }
 
-/* Reads a line of Gemini CLI or Copilot CLI, or counts of Kimi Code that others have in them.
+/* Reads a line of Gemini CLI, Copilot CLI or Kimi CLI, or counts of Kimi Code that others have in
+ * them.
  * Returns whether it is one. */
 static bool read_other_line(struct wal__json_span line, const struct wal__json_member *m,
                             struct usage_codex *codex, int64_t time_ms, usage_sample_fn *each,
@@ -717,6 +735,15 @@ static bool read_other_line(struct wal__json_span line, const struct wal__json_m
     if ((is_string(&m[LINE_TYPE], "gemini") || is_string(&m[LINE_TYPE], "tabnine")) &&
         read_gemini(line, codex, &sample)) {
         each(ctx, &sample);
+        return true;
+    }
+    if (m[LINE_STATUS].value.kind == WAL__JSON_OBJECT) {
+        struct wal__json_member usage = {.key = "token_usage"};
+
+        if (members_of(m[LINE_STATUS].value.span, &usage, 1) &&
+            read_usage(wal__member_container(&usage), &sample)) {
+            each(ctx, &sample);
+        }
         return true;
     }
     /* The sums of a turn are counted, not those of a session or a step as well. */

@@ -26,8 +26,8 @@ import shown  # noqa: E402
 
 AGENTWAL = os.path.join(os.environ["WALBIN"], "agentwal")
 FIXTURES = os.environ.get("AGENTWAL_FIXTURES")
-CLIENTS = ("claude", "codex", "pi", "opencode", "qwen", "cursor", "copilot", "gemini",
-           "kimi", "droid")
+CLIENTS = ("claude", "codex", "pi", "omp", "opencode", "opencode_database", "qwen", "cursor",
+           "copilot", "gemini", "kimi", "droid")
 TARGETS = ("claude", "codex", "pi", "opencode")
 # Files of AGENTWAL_FIXTURES with records that no version writes. In others ids are struck out.
 MADE_UP = ("codex/stage0/schema_drift.jsonl", "codex/stage0/large.jsonl",
@@ -169,8 +169,9 @@ OPEN = [
 def reason_of(client, way, found):
     what = found[1] if isinstance(found[1], str) else " ".join(found[1])
     for who, where, how, pattern, reason in KNOWN + OPEN:
-        if who in (None, client) and re.match(where + "( |$)", way) and \
-                re.match(how, found[0]) and re.match(pattern, what):
+        if who in (None, "pi" if client == "omp" else client) and \
+                re.match(where + "( |$)", way) and re.match(how, found[0]) and \
+                re.match(pattern, what):
             return reason
     return None
 

@@ -291,6 +291,13 @@ same '2 20 40 60 80 0 200 None 2' "$(lines <<END
 {$record},"usageScope":"session"}
 END
 )" 'Kimi Code'
+cached='"input_cache_read":30,"input_cache_creation":40'
+record='{"message":{"type":"StatusUpdate","payload":{"token_usage":'
+same '1 10 20 30 40 0 100 None 1' "$(lines <<END
+${record}null}}}
+$record{"input_other":10,"output":20,$cached}}}}
+END
+)" 'Kimi CLI'
 agentwal create --id silent >/dev/null
 agentwal import "$AGENTWAL_SOURCE/tests/golden/model/rollouts.jsonl" >/dev/null 2>&1
 code 0 agentwal usage --by client

@@ -43,7 +43,8 @@ static void describe(void *ctx, const struct wal__message_part *part)
     if (part->text.kind == WAL__JSON_STRING) {
         add(text, part, &part->text);
     }
-    if (part->kind == WAL__PART_COMMAND && part->value.kind == WAL__JSON_STRING) {
+    if ((part->kind == WAL__PART_COMMAND || part->kind == WAL__PART_RESULT) &&
+        part->value.kind == WAL__JSON_STRING) {
         strcat(text, "|");
         add(text, part, &part->value);
     }
@@ -148,6 +149,16 @@ TEST(message_text__other_tags_are_words_of_a_person)
                 "text:<system-reminder>a</system-reminder>;");
 }
 
+TEST(message_text__call_without_output_has_what_the_client_says)
+{
+    check_parts("{\"event\":{\"type\":\"tool.result\",\"result\":{\"output\":\"\","
+                "\"message\":\"Not allowed\"}}}",
+                "result:|Not allowed;");
+    check_parts("{\"event\":{\"type\":\"tool.result\",\"result\":{\"output\":\"o\","
+                "\"message\":\"Not allowed\"}}}",
+                "result:|o;");
+}
+
 TEST(message_text__words_of_a_person_are_in_a_tag)
 {
     check_parts(USER("\"<timestamp>Friday</timestamp>\\n<user_query>\\n my \\\\n words\\n"
@@ -241,7 +252,10 @@ TEST(message_text__is_note)
 #define QUEUE(operation, content) \
     "{\"type\":\"queue-operation\",\"operation\":\"" operation "\"" content "}"
 #define SAYS(text) "{\"type\":\"user\",\"message\":{\"role\":\"user\",\"content\":\"" text "\"}}"
-#define ANSWERS    "{\"type\":\"assistant\",\"message\":{\"role\":\"assistant\",\"content\":[]}}"
+#define APPENDS(text)                                                                             \
+    "{\"type\":\"context.append_message\",\"message\":{\"role\":\"user\",\"content\":[{\"type\":" \
+    "\"text\",\"text\":\"" text "\"}]}}"
+#define ANSWERS "{\"type\":\"assistant\",\"message\":{\"role\":\"assistant\",\"content\":[]}}"
 #define QUEUED(text) \
     ATTACHMENT("\"queued_command\",\"commandMode\":\"prompt\",\"prompt\":\"" text "\"")
 
@@ -264,6 +278,7 @@ TEST(message_text__text_in_the_queue_that_is_repeated)
         {QUEUE("dequeue", ""), SAYS("one\\nwords\\ntwo"), NULL},
         {QUEUE("remove", ",\"content\":\"words\""), QUEUED("words"), ANSWERS, NULL},
         {QUEUE("remove", ""), SAYS("words"), NULL},
+        {APPENDS("others"), APPENDS("words"), NULL},
         {QUEUE("popAll", ",\"content\":\"other\\nwords\""), NULL},
         {QUEUE("popAll", ""), NULL},
     };
@@ -278,9 +293,33 @@ TEST(message_text__text_in_the_queue_that_is_repeated)
     assert_int_equal(fate_of("\"\"", (const char *const[]){"{}", NULL}), WAL__QUEUED_REPEATED);
 }
 
+TEST(message_text__prompts_of_turns_are_messages)
+{
+    static const char blocks[] =
+        "{\"type\":\"turn.prompt\",\"input\":[{\"type\":\"text\",\"text\":\"words\"},"
+        "{\"type\":\"image_url\"}],\"origin\":{\"kind\":\"user\"}}";
+    struct wal__message message;
+    struct wal__queued queued;
+
+    check_parts(blocks, "text:words;other:image_url;");
+    check_parts("{\"type\":\"turn.steer\",\"input\":\"words\"}", "text:words;");
+    check_parts("{\"type\":\"turn.prompt\",\"input\":\"words\",\"origin\":{\"kind\":\"hook\"}}",
+                "note:words;");
+    check_parts("{\"message\":{\"type\":\"TurnBegin\",\"payload\":{\"user_input\":\"words\"}}}",
+                "text:words;");
+    assert_false(wal__message_find(span_of("{\"type\":\"turn.prompt\",\"input\":7}"), &message));
+    assert_false(wal__message_find(span_of("{\"message\":{\"type\":\"TurnBegin\",\"payload\":{}}}"),
+                                   &message));
+    assert_true(wal__message_find(span_of(blocks), &message) && message.is_queued);
+    wal__queued_init(&queued, &message);
+    assert_int_equal(queued.text.size, 7);
+}
+
 TEST(message_text__text_in_the_queue_that_is_lost)
 {
     static const char *const rows[][4] = {
+        {APPENDS("others"), "{\"type\":\"turn.prompt\",\"input\":\"more\"}", APPENDS("words"),
+         NULL},
         {QUEUE("remove", ",\"content\":\"words\""), ANSWERS, SAYS("words"), NULL},
         {QUEUE("remove", ""), SAYS("swords"), ANSWERS, NULL},
     };

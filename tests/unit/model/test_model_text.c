@@ -277,6 +277,20 @@ TEST(first_text__injected_context_is_skipped)
                 "\"</system-reminder>mend it\"}");
 }
 
+TEST(first_text__prompt_of_a_turn)
+{
+    assert_text("{\"type\":\"turn.prompt\",\"input\":[{\"type\":\"text\",\"text\":\"hi\"}]}", "hi");
+    assert_text("{\"input\":\"hi\",\"type\":\"turn.prompt\"}", "hi");
+    assert_text("{\"timestamp\":1,\"message\":{\"type\":\"TurnBegin\",\"payload\":{\"a\":[1],"
+                "\"user_input\":\"hi\"}}}",
+                "hi");
+    assert_text(
+        "{\"message\":{\"payload\":{\"user_input\":[{\"text\":\"hi\",\"type\":\"text\"}]}}}", "hi");
+    assert_none("{\"type\":\"other\",\"input\":\"hi\"}");
+    assert_none("{\"message\":{\"payload\":{\"payload\":{\"user_input\":\"hi\"}}}}");
+    assert_none("{\"type\":\"turn.prompt\",\"input\":7}");
+}
+
 TEST(first_text__first_text_of_an_array_counts)
 {
     assert_text("{\"role\":\"user\",\"content\":[{\"type\":\"image\",\"text\":"

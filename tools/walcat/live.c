@@ -106,7 +106,7 @@ static enum wal_status load_session(struct live *live, struct live_session *sess
     session->is_selected =
         is_named(live, info.id) &&
         (live->project == NULL || cli_slice_equal(info.project, cli_slice(live->project))) &&
-        (live->cwd == NULL || cli_slice_equal(info.cwd, cli_slice(live->cwd)));
+        (live->cwd == NULL || wal__directory_is(&live->directory, info.cwd));
     return WAL_OK;
 }
 
@@ -177,15 +177,13 @@ static uint64_t find_since(struct live *live)
     uint64_t first = UINT64_MAX;
 
     options.changed_after = live->since_ms - 1;
-    options.cwd = cli_slice(live->cwd);
     options.project = cli_slice(live->project);
-
     for (cli_sessions_open(&list, live->store, &options, NULL); cli_sessions_next(&list, NULL);) {
         struct live_session *session =
             is_named(live, list.info.id) ? live_find(live, list.info.id) : NULL;
         uint64_t last = SINCE_LAST;
 
-        if (session == NULL || open_handle(live, session) != WAL_OK) {
+        if (session == NULL || !session->is_selected || open_handle(live, session) != WAL_OK) {
             continue;
         }
         while (!find_first(live, session->handle, last, &first)) {
@@ -202,6 +200,7 @@ int live_open(struct live *live)
         cli_tail_open(&live->tail, live->store, WAL_WRITTEN, CLI_TAIL_END, &error);
     uint64_t after = CLI_TAIL_END;
 
+    wal__directory_init(&live->directory, cli_slice(live->cwd));
     /* What is appended from here on is new. */
     live->old_end = live->tail.known;
     if (status == WAL_OK && live->since_ms > 0) {

@@ -6,6 +6,7 @@
 #ifndef AGENTWAL_TOOLS_WALCAT_LIVE_H
 #define AGENTWAL_TOOLS_WALCAT_LIVE_H
 
+#include "engine/base/directory.h"
 #include "tools/cli/cli.h"
 #include "tools/cli/tail.h"
 
@@ -31,10 +32,11 @@ struct live {
     const char *path;               /* of the store, for messages */
     const struct cli_values *names; /* of the sessions; empty: all */
     const char *project;            /* only of this project; NULL: any */
-    const char *cwd;                /* absolute; NULL: any */
+    const char *cwd;                /* only of this directory, absolute; NULL: any */
     const char *type;               /* of entries; NULL: any */
     int64_t since_ms;               /* begin with what is not older; 0: with what is new */
     /* private */
+    struct wal__directory directory; /* that cwd names, if that is set */
     struct cli_tail tail;
     struct cli_ids ids; /* index + 1 in sessions */
     struct live_session *sessions;

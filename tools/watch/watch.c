@@ -129,7 +129,6 @@ static enum wal_status view_load(struct view *view, int64_t since_ms, struct wal
     struct cli_sessions list;
 
     options.changed_after = since_ms - 1;
-    options.cwd = cli_slice(view->live->cwd);
     options.project = cli_slice(view->live->project);
     cli_short_ids_add_sessions(&view->ids, view->live->store);
     for (cli_sessions_open(&list, view->live->store, &options, error);

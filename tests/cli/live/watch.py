@@ -136,7 +136,9 @@ def test_writers(folder):
 
 
 def test_filters(folder):
-    run("create", "--id", "here-1", "--cwd", folder, "--project", "p1")
+    # A directory may be named through a link.
+    os.symlink(folder, folder + "/link")
+    run("create", "--id", "here-1", "--cwd", folder + "/link/", "--project", "p1")
     run("create", "--id", "there-2", "--cwd", "/else", "--title", HOSTILE)
     run("append", "here-1", stdin=line("old", id="old-1",
                                        timestamp="2020-01-01T00:00:00.000Z"))

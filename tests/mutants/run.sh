@@ -71,11 +71,14 @@ ctest_in() {
 }
 
 # failed FOLDER: prints how the first test that did not pass ended, and its
-# name. A failure that a test reports counts before one that ran out of time.
+# name. A failure that a test reports counts before one that ran out of time; also
+# where another case of the same program does not end afterwards.
 failed() {
     local line='^ *[0-9]*\/[0-9]* Test *#[0-9]*: \([^ ]*\) .*\*\*\*' found
     found=$(sed -n "s/${line}Timeout.*/hung \1/p;s/$line.*/found by \1/p" \
         "$1/log" | sort | head -n 1)
+    grep -q '^\[  FAILED  \]' "$1/Testing/Temporary/LastTest.log" &&
+        found=${found/#hung/found by}
     printf '%s\n' "${found:-hung}"
 }
 

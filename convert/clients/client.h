@@ -52,8 +52,9 @@ enum {
     WAL__CLIENT_FOLDERS = 4 /* of one client */
 };
 
-/* A file of JSON that has what the lines of a session do not. Members that it has are strings, but
- * for a time, which may be a number of milliseconds. */
+/* A file of JSON, or one of YAML with scalars, by its ending, that has what the lines of a session
+ * do not. Members that it has are strings, but for a time, which may be a number of
+ * milliseconds. */
 struct wal__client_info {
     /* Below the client's folder, with "{id}" and '*'. Or "{file}" and an ending: it is next to the
      * session's file, has that ending instead of the file's, and its bytes are kept. NULL: there is
@@ -77,8 +78,9 @@ struct wal__client {
     const char *versions;
     /* The first is the default; the rest is used in addition if it is set. */
     struct wal__client_folder folders[WAL__CLIENT_FOLDERS];
-    const char *roots[5];       /* folders of sessions, and databases */
-    const char *files[10];      /* files of sessions */
+    const char *roots[5]; /* folders of sessions, and databases */
+    /* Files of sessions. Where the first one is there for an id, the others of it do not count. */
+    const char *files[10];
     const char *directories[3]; /* folders that are sessions as a whole */
     struct wal__client_info info;
     const char *unread[6]; /* files of sessions that cannot be read */

@@ -17,6 +17,7 @@
 #include "convert/model/model_member.h"
 #include "convert/model/model_write.h"
 #include "engine/base/error.h"
+#include "format/json/json_out.h"
 #include "format/json/json_scan.h"
 #include "format/payload/timestamp.h"
 
@@ -118,6 +119,79 @@ static char *read_info_file(const struct wal__heap *heap, const char *path, size
     }
     close(fd);
     return text;
+}
+
+/* Puts a scalar of YAML into an object of JSON, unless it is empty or begins another value. */
+static void put_scalar(struct wal__arena *arena, struct wal__json_out *out,
+                       struct wal__json_span key, struct wal__json_span scalar)
+{
+    struct wal__json_span string = scalar;
+    uint8_t quote =
+        scalar.size > 1 && scalar.data[0] == scalar.data[scalar.size - 1] ? scalar.data[0] : 0;
+    size_t size = 0;
+
+    if (scalar.size == 0 || memchr("|>[{&*!", scalar.data[0], 7) != NULL) {
+        return;
+    }
+    if (quote == '\'') {
+        uint8_t *text = wal__arena_alloc(arena, scalar.size);
+
+        for (size_t i = 1; text != NULL && i + 1 < scalar.size; i++) {
+            text[size++] = scalar.data[i];
+            i += scalar.data[i] == '\'' && scalar.data[i + 1] == '\'' ? 1 : 0;
+        }
+        scalar = (struct wal__json_span){text, text != NULL ? size : 0};
+    }
+    if (quote != '"') {
+        string = wal__arena_escape(arena, scalar);
+    }
+    key = wal__arena_escape(arena, key);
+    if (key.data != NULL && string.data != NULL &&
+        wal__json_validate(string.data, string.size, NULL) == WAL__JSON_OK) {
+        wal__json_out_value(out, key);
+        wal__json_out_bytes(out, ":", 1);
+        out->has_value = false;
+        wal__json_out_value(out, string);
+    }
+}
+
+/* Returns the scalars at the top of a text of YAML as an object of JSON, in the arena. */
+static struct wal__json_span read_yaml(struct wal__arena *arena, const char *text, size_t size)
+{
+    struct wal__json_memory memory = {.data = wal__arena_alloc(arena, 8 * size + 2),
+                                      .capacity = 8 * size + 2};
+    struct wal__json_out out = {.put = wal__json_memory_put, .ctx = &memory};
+    const char *end = text + size;
+
+    if (memory.data == NULL) {
+        return (struct wal__json_span){NULL, 0};
+    }
+    wal__json_out_open(&out, '{');
+    while (text < end) {
+        const char *newline = memchr(text, '\n', (size_t)(end - text));
+        const char *stop = newline != NULL ? newline : end;
+        const char *colon = memchr(text, ':', (size_t)(stop - text));
+        const char *value = colon != NULL ? colon + 1 : stop;
+        const char *last = stop;
+        bool is_member = colon != NULL && memchr(" -#'\"", *text, 5) == NULL &&
+                         (value == stop || *value == ' ' || *value == '\r');
+
+        while (value < last && (*value == ' ' || *value == '\t')) {
+            value++;
+        }
+        while (last > value && (last[-1] == ' ' || last[-1] == '\r')) {
+            last--;
+        }
+        if (is_member) {
+            put_scalar(arena, &out,
+                       (struct wal__json_span){(const uint8_t *)text, (size_t)(colon - text)},
+                       (struct wal__json_span){(const uint8_t *)value, (size_t)(last - value)});
+        }
+        text = newline != NULL ? newline + 1 : end;
+    }
+    wal__json_out_close(&out, '}');
+    return out.has_failed ? (struct wal__json_span){NULL, 0}
+                          : (struct wal__json_span){memory.data, memory.size};
 }
 
 /* Returns the directory of the project whose folder has a name, in a file of the client, in the
@@ -240,6 +314,9 @@ void wal__import_probe_path(struct wal__import_file *file, struct wal__file_prob
                : NULL;
     if (text != NULL && client->info.projects != NULL) {
         probe->cwd = find_project(arena, text, size, client->info.projects, ids.project);
+    } else if (text != NULL && strcmp(info + strlen(info) - 5, ".yaml") == 0) {
+        struct wal__json_span object = read_yaml(arena, text, size);
+        probe_info(file, &client->info, (const char *)object.data, object.size, probe);
     } else if (text != NULL) {
         probe_info(file, &client->info, text, size, probe);
     }

@@ -404,6 +404,30 @@ static bool has_file_of_lines(struct wal__tree_walk *walk)
     return has_lines;
 }
 
+/* Whether the session is also in the file that its client names first for its id: a newer version
+ * of the client went on in that. */
+static bool has_first_file(const struct wal__tree_walk *walk, const struct wal__place *place)
+{
+    static const char mark[] = "{id}";
+    const struct wal__client *client = wal__client_at(place->client);
+    const size_t size = strlen(walk->path);
+    char buffer[WAL__CLIENT_BELOW_SIZE];
+    char path[WAL__CLIENT_BELOW_SIZE];
+    const char *below = wal__place_below(place, walk->path, buffer);
+    const struct wal_slice id = wal__client_read_path(client, below).id;
+    const char *at = strstr(client->files[0], mark);
+    struct stat first;
+
+    if (id.size == 0 || at == NULL || strpbrk(client->files[0], "*[") != NULL ||
+        size < strlen(below) || strcmp(walk->path + size - strlen(below), below) != 0) {
+        return false;
+    }
+    return (size_t)snprintf(path, sizeof(path), "%.*s%.*s%.*s%s", (int)(size - strlen(below)),
+                            walk->path, (int)(at - client->files[0]), client->files[0], WAL_ARG(id),
+                            at + sizeof(mark) - 1) < sizeof(path) &&
+           strcmp(path, walk->path) != 0 && lstat(path, &first) == 0 && S_ISREG(first.st_mode);
+}
+
 static enum wal_status walk_file(struct wal__tree_walk *walk, FTSENT *entry,
                                  struct wal_error *error)
 {
@@ -424,7 +448,8 @@ static enum wal_status walk_file(struct wal__tree_walk *walk, FTSENT *entry,
         return WAL_OK;
     }
     file = client_file(walk, entry);
-    if (!source.is_argument && file.path != NULL && !file.is_unread && has_file_of_lines(walk)) {
+    if (!source.is_argument && file.path != NULL && !file.is_unread &&
+        (has_file_of_lines(walk) || has_first_file(walk, &file.place))) {
         return WAL_OK;
     }
     source.is_matched_by_id = file.path != NULL || (walk->flags & TAKES_OTHERS) == 0;

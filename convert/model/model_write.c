@@ -612,9 +612,8 @@ static bool fill_time(struct wal__model_writer *writer, struct wal__model_item *
 /* Determines what becomes of unpaired surrogates in what comes from this dialect. */
 static void set_source(struct wal__model_writer *writer, const struct wal__dialect *source)
 {
-    writer->replaces_surrogates =
-        source != writer->dialect &&
-        (writer->dialect->write_ops->carries & WAL__CARRIES(SURROGATES)) == 0;
+    writer->is_foreign = source != writer->dialect &&
+                         (writer->dialect->write_ops->carries & WAL__CARRIES(SURROGATES)) == 0;
 }
 
 static bool emit(void *ctx, struct wal__model_item *item)
@@ -654,6 +653,28 @@ static bool on_merged(void *ctx, struct wal__json_span id, struct wal__json_span
            notify_written(writer, id, to, true);
 }
 
+/* Writes JSON with escapes of U+2028 and U+2029, at which some clients end a line. */
+static bool put_separators(struct wal__model_writer *writer, const uint8_t *from, size_t size)
+{
+    const struct wal__model_output *output = writer->output;
+    const uint8_t *end = from + size;
+
+    for (const uint8_t *at = from;
+         writer->is_foreign && (at = memmem(at, (size_t)(end - at), "\xe2\x80", 2)) != NULL &&
+         end - at > 2;
+         at++) {
+        if (at[2] == 0xa8 || at[2] == 0xa9) {
+            if (!output->put(output->ctx, from, (size_t)(at - from)) ||
+                !output->put(output->ctx, at[2] == 0xa8 ? "\\u2028" : "\\u2029", 6)) {
+                return false;
+            }
+            writer->size += 3;
+            from = at + 3;
+        }
+    }
+    return from == end || output->put(output->ctx, from, (size_t)(end - from));
+}
+
 /* Writes JSON. No escape is in two pieces; a piece has the same size with U+FFFD in it. */
 static bool put(void *ctx, const void *data, size_t size)
 {
@@ -664,7 +685,7 @@ static bool put(void *ctx, const void *data, size_t size)
     const uint8_t *end = from + size;
 
     writer->size += size;
-    while (writer->replaces_surrogates && (at = memchr(at, '\\', (size_t)(end - at))) != NULL) {
+    while (writer->is_foreign && (at = memchr(at, '\\', (size_t)(end - at))) != NULL) {
         const uint8_t *escape = at;
         uint32_t character = REPLACEMENT;
 
@@ -673,14 +694,14 @@ static bool put(void *ctx, const void *data, size_t size)
         }
         if (character == REPLACEMENT && at - escape == 6 && (escape[2] | 0x20) == 'd') {
             writer->losses[WAL__FEATURE_SURROGATES]++;
-            if (!output->put(output->ctx, from, (size_t)(escape - from)) ||
+            if (!put_separators(writer, from, (size_t)(escape - from)) ||
                 !output->put(output->ctx, "\\ufffd", 6)) {
                 return false;
             }
             from = at;
         }
     }
-    return from == end || output->put(output->ctx, from, (size_t)(end - from));
+    return put_separators(writer, from, (size_t)(end - from));
 }
 
 bool wal__model_write_begin(struct wal__model_writer *writer)

@@ -85,7 +85,7 @@ struct wal__model_writer {
     uint32_t raw_items_left;
     struct wal__json_span first_id; /* the first written id */
     bool has_main_branch;           /* an item outside side chains was written */
-    bool replaces_surrogates;       /* in what is being written */
+    bool is_foreign;                /* what is being written is not the client's own */
     int64_t time;                   /* of the last message that has one, or the session's */
     size_t tip_size;
     uint8_t tip[1600]; /* written id after which the client would continue */

@@ -63,7 +63,7 @@ class Home:
         """The files come back with their bytes."""
         self.run("export", "--dialect", "source", out)
         for path, text in self.files.items():
-            if path.endswith(".jsonl") or "/session-" in path:
+            if path.endswith(".jsonl") or os.path.basename(path).startswith("session-"):
                 below = os.path.relpath(path, folder)
                 with open(os.path.join(self.home, out, below),
                           encoding="utf-8") as file:
@@ -402,8 +402,50 @@ def claude(work):
     home.check_source(".claude")
 
 
+def copilot(work):
+    """The session is in its folder, which has its title and directory, or in an
+    older file without one, which does not count where the folder is there."""
+    place = ".copilot/session-state/"
+
+    def events(session, prompt):
+        rows = [("session.start", {"sessionId": session, "version": 1}),
+                ("user.message", {"content": prompt}),
+                ("assistant.message", {"messageId": "m", "content": "Done."})]
+        return line(*({"type": kind, "id": "e%d" % number, "data": data,
+                       "parentId": "e%d" % (number - 1) if number else None,
+                       "timestamp": "2026-02-03T09:00:%02d.000Z" % number}
+                      for number, (kind, data) in enumerate(rows)))
+
+    home = Home(work, {
+        place + ID + "/events.jsonl": events(ID, "one\u2028line"),
+        place + ID + "/workspace.yaml":
+            "id: x\ncwd: '/srv/it''s'\r\nname: \"Fix \\\"it\\\"\"  \n"
+            "summary: |-\n  name: no\n# cwd: no\nlist:\n- name: no\n",
+        place + CHILD + ".jsonl": events(CHILD, "without a folder")})
+    home.write(place + ID + ".jsonl", events(ID, "an older form"))
+    home.run("import", os.path.join(work, ".copilot"))
+    sessions = home.sessions()
+    assert set(sessions) == {ID, CHILD}, sessions
+    assert sessions[ID]["title"] == 'Fix "it"', sessions
+    assert sessions[ID]["cwd"] == "/srv/it's" and sessions[ID]["entries"] == 3
+    assert "older" not in home.run("cat", "--text", ID)
+    home.check_source(".copilot")
+    # What is no YAML of scalars says nothing, and the session is there.
+    for number, (text, title) in enumerate((
+            ('name: "torn', '"torn'), ("name:\n", None), (":\n::\nname", None),
+            ("name: [1]\ncwd: &a b\n", None), ("name: '\n", "'"), ("'name': x\n", None),
+            ("\0: \0\nname:no\n", None), ("name: '''\n", "'"), ('name: "\\x"\n', None))):
+        other = "33333333-2222-4333-8444-%012d" % number
+        home.write(place + other + "/workspace.yaml", text)
+        home.write(place + other + "/events.jsonl", events(other, "hello"))
+        home.run("import", os.path.join(work, ".copilot"))
+        found = home.sessions()[other]
+        assert (found["title"], found["cwd"]) == (title, None), (text, found)
+
+
 def main():
-    for check in (claude, qwen, cursor, omp, kimi, droid, gemini):
+    for check in (claude, qwen, cursor, omp, kimi, droid, gemini,
+                  copilot):
         with tempfile.TemporaryDirectory() as work:
             check(work)
 

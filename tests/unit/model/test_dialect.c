@@ -887,6 +887,22 @@ TEST(surrogate_rule__unpaired_ones_are_replaced_and_counted)
     }
 }
 
+/* Clients that read lines with Node.js may end one at these characters. */
+TEST(surrogate_rule__line_separators_are_escaped)
+{
+    static const char text[] = CLAUDE_ROW("user", "00000000-0000-4000-8000-000000000001", "null",
+                                          CLAUDE_PROMPT("a\xe2\x80\xa8\xe2\x80\xa9 \xe2\x80\x9c"));
+    struct model_kit_files out;
+
+    convert("claude", text, "copilot", &out);
+    assert_true(count_files(&out, "a\\u2028\\u2029 \xe2\x80\x9c", "") > 0);
+    assert_int_equal(count_files(&out, "\xe2\x80\xa8", ""), 0);
+    model_kit_files_free(&out);
+    convert("claude", text, "claude", &out);
+    assert_true(count_files(&out, "a\xe2\x80\xa8", "") > 0);
+    model_kit_files_free(&out);
+}
+
 /* Within a dialect, and in those that belong to no client, bytes stay. */
 TEST(surrogate_rule__own_and_neutral_texts_are_unchanged)
 {

@@ -558,8 +558,8 @@ void wal__fields_write(struct wal__json_out *out, const struct wal__field *field
 
 struct wal__json_span wal__metadata_sidecar(struct wal__json_span metadata)
 {
-    const uint8_t *end = metadata.data + metadata.size - 1; /* the brace */
     struct wal__json_token token;
+    const uint8_t *end;
     const uint8_t *at;
 
     if (metadata.size == 0 ||
@@ -567,6 +567,7 @@ struct wal__json_span wal__metadata_sidecar(struct wal__json_span metadata)
         token.kind != WAL__JSON_OBJECT) {
         return (struct wal__json_span){NULL, 0};
     }
+    end = metadata.data + metadata.size - 1; /* the brace */
     /* White space after it is of the file. */
     at = token.span.data + token.span.size;
     while (at < end && strchr(" \t\r\n", *at) != NULL) {

@@ -225,10 +225,11 @@ static bool read_words(struct wal__arena *arena, struct wal__model_item *item)
 
     for (size_t i = 0; i < item->block_count; i++) {
         struct wal__model_block block = item->blocks[i];
-        struct wal__json_span all = {block.text.data + 1, block.text.size - 2};
         struct wal__json_span words;
 
         if (block.kind == WAL__BLOCK_TEXT && block.text.size > 2) {
+            struct wal__json_span all = {block.text.data + 1, block.text.size - 2};
+
             if (!wal__user_words(all, &words)) {
                 continue;
             }

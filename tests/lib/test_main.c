@@ -114,13 +114,15 @@ static bool is_first(const struct test *test)
     return other == test;
 }
 
-/* What an argument names. */
+/* What an argument names: a file, also where tests of others begin with its name. */
 static int run_named(const char *name)
 {
     for (const struct test *test = tests; test != NULL; test = test->next) {
         if (is_named(test->file, name)) {
             return run(test->file, NULL);
         }
+    }
+    for (const struct test *test = tests; test != NULL; test = test->next) {
         if (is_called(test, name)) {
             return run(test->file, name);
         }

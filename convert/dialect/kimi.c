@@ -15,7 +15,7 @@
  *
  * A written answer is a step with a record for each block and, before these, one with its counts;
  * the results of its calls are before its end. The files by which the client finds a session, its
- * state and a line of its index, are written where there are none; nothing else has its title.
+ * state and a line of its index, are written where there are none, without a title.
  *
  * Invariant: every line moves the head; the parent of an item is the item before it.
  *
@@ -964,8 +964,9 @@ static void write_place(struct wal__model_writer *writer, const char *key, const
     wal__json_out_string_end(out);
 }
 
-/* Writes the files by which the client finds the session, where there are none. A subagent is not
- * found by them, nor is a session of Kimi CLI. */
+/* Writes the files by which the client finds the session, where there are none: the client changes
+ * its state whenever it works. So it has nothing that changes later, as a title does. A subagent is
+ * not found by them, nor is a session of Kimi CLI. */
 static bool kimi_end(struct wal__model_writer *writer)
 {
     const struct wal__model_session *session = writer->session;
@@ -987,9 +988,9 @@ static bool kimi_end(struct wal__model_writer *writer)
     *strrchr(folder, '/') = '\0';
     wal__json_out_open(out, '{');
     wal__model_write_time(out, "createdAt", session->time);
-    wal__model_write_time(out, "updatedAt", wal__model_or(session->updated, "0"));
-    wal__json_out_member(out, "title", wal__model_or(session->title, "\"New Session\""));
-    wal__json_out_member_bool(out, "isCustomTitle", session->title.size > 0);
+    wal__model_write_time(out, "updatedAt", session->time);
+    wal__json_out_member_str(out, "title", "New Session");
+    wal__json_out_member_bool(out, "isCustomTitle", false);
     wal__json_out_member(out, "workDir", wal__model_or(session->cwd, "\"/\""));
     wal__json_out_member_open(out, "agents", '{');
     wal__json_out_member_open(out, "main", '{');

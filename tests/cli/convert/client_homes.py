@@ -235,7 +235,7 @@ def kimi(work):
         row, = map(json.loads, file)
     assert row["sessionId"] == ID and row["workDir"] == "/srv/app", row
     with open(os.path.join(row["sessionDir"], "state.json"), encoding="utf-8") as file:
-        assert json.load(file)["title"] == "Cents"
+        assert json.load(file)["title"] == "New Session"
     # The client went on in it, and has its own state since.
     home.write("out/" + folder[11:] + "/state.json", '{"title": "Own"}')
     home.write("out/" + folder[11:] + "/agents/main/wire.jsonl", line(

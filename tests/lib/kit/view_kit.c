@@ -176,6 +176,23 @@ static unsigned walk(const char *directory, bool with_own,
     return count;
 }
 
+/* Removes the absolute path of a root, which indexes of clients have, from a text. */
+static void remove_root(const char *root, size_t root_size, char *text, size_t *size)
+{
+    char name[4096];
+    char *resolved;
+    char *at = text;
+
+    snprintf(name, sizeof(name), "%.*s", (int)root_size, root);
+    resolved = realpath(name, NULL);
+    assert_non_null(resolved);
+    while ((at = memmem(at, *size - (size_t)(at - text), resolved, strlen(resolved))) != NULL) {
+        *size -= strlen(resolved);
+        memmove(at, at + strlen(resolved), *size - (size_t)(at - text));
+    }
+    free(resolved);
+}
+
 static bool same_file(void *ctx, const char *path, const char *below)
 {
     char other[4096];
@@ -186,6 +203,8 @@ static bool same_file(void *ctx, const char *path, const char *below)
     snprintf(other, sizeof(other), "%s%s", (const char *)ctx, below);
     texts[0] = kit_read_file(path, &sizes[0]);
     texts[1] = kit_read_file(other, &sizes[1]);
+    remove_root(path, strlen(path) - strlen(below), texts[0], &sizes[0]);
+    remove_root(ctx, strlen(ctx), texts[1], &sizes[1]);
     while (at < sizes[0] && at < sizes[1] && texts[0][at] == texts[1][at]) {
         at++;
     }

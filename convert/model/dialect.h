@@ -260,6 +260,7 @@ struct wal__dialect_write_ops {
     X(gemini)                \
     X(kimi)                  \
     X(droid)                 \
+    X(antigravity)           \
     X(lines)
 
 #define WAL__DIALECT_DECLARE(name) extern const struct wal__dialect wal__dialect_##name;

@@ -523,6 +523,25 @@ def cursor(root):
             ("assistant", text("The end.")))
 
 
+def antigravity(root):
+    def row(number, members):
+        return {"step_index": number, "created_at": "2026-03-01T10:00:%02dZ" % number} | members
+
+    def model(kind, words, **members):
+        return {"source": "MODEL", "type": kind, "status": "DONE", "content": words} | members
+
+    rows_of(row, "%s/brain/%s/.system_generated/logs/transcript.jsonl" % (root, ID % 11),
+            {"source": "USER_EXPLICIT", "type": "USER_INPUT", "content": "<USER_REQUEST>\nA prompt "
+             "of Antigravity\n</USER_REQUEST>\n<ADDITIONAL_METADATA>\n{\"cwd\":\"/srv/app\"}\n"
+             "</ADDITIONAL_METADATA>"},
+            {"source": "SYSTEM", "type": "CHECKPOINT", "content": "not said by anybody"},
+            model("PLANNER_RESPONSE", "I look.", thinking="a thought", tool_calls=[
+                {"name": "run_command", "args": {"command": "ls"}},
+                {"name": "view_file", "args": {"path": "a"}}]),
+            model("RUN_COMMAND", "a\nb"), model("VIEW_FILE", "the file", status="ERROR"),
+            model("CODE_ACTION", "an edit"), model("PLANNER_RESPONSE", "The end."))
+
+
 def droid(root):
     def row(number, members):
         return {"id": "d%d" % number, "timestamp": "2026-03-01T10:00:%02d.000Z" % number,

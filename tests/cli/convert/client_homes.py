@@ -443,9 +443,38 @@ def copilot(work):
         assert (found["title"], found["cwd"]) == (title, None), (text, found)
 
 
+def antigravity(work):
+    folder = ".gemini/antigravity-cli/brain/%s/.system_generated/logs/" % ID
+
+    def step(number, source, kind, content, **more):
+        return {"step_index": number, "source": source, "type": kind, "content": content,
+                "created_at": "2026-02-03T09:00:0%dZ" % number, **more}
+
+    home = Home(work, {folder + "transcript.jsonl": line(
+        step(0, "USER_EXPLICIT", "USER_INPUT", "<USER_REQUEST>\nCount in cents.\n"
+             "</USER_REQUEST><ADDITIONAL_METADATA>%s</ADDITIONAL_METADATA>" % json.dumps(
+                 {"cwd": '/srv/a "b"'})),
+        step(1, "MODEL", "PLANNER_RESPONSE", "Counting.", tool_calls=[
+            {"name": "run_command", "args": {"x": 1}}]),
+        step(2, "MODEL", "RUN_COMMAND", "3 cents"))})
+    home.write(folder + "transcript_full.jsonl", home.files[folder + "transcript.jsonl"])
+    home.run("import", os.path.join(work, ".gemini"))
+    row, = home.sessions().values()
+    assert row["sessionId"] == ID and row["cwd"] == '/srv/a "b"', row
+    assert row["firstText"] == "Count in cents.", row
+    shown = home.run("cat", "--text", ID)
+    for text in ("Count in cents.", "Counting.", "[call run_command", "3 cents"):
+        assert shown.count(text) == 1, (text, shown)
+    assert "Counting." in home.run("search", "counting")
+    assert home.usage() == 0
+    home.check_source(".gemini/antigravity-cli")
+    exported = home.exported(ID, "pi")
+    assert '"3 cents"' in exported and "USER_REQUEST" not in exported, exported
+
+
 def main():
     for check in (claude, qwen, cursor, omp, kimi, droid, gemini,
-                  copilot):
+                  copilot, antigravity):
         with tempfile.TemporaryDirectory() as work:
             check(work)
 

@@ -27,7 +27,7 @@ import shown  # noqa: E402
 AGENTWAL = os.path.join(os.environ["WALBIN"], "agentwal")
 FIXTURES = os.environ.get("AGENTWAL_FIXTURES")
 CLIENTS = ("claude", "codex", "pi", "omp", "opencode", "opencode_database", "qwen", "cursor",
-           "copilot", "gemini", "kimi", "droid")
+           "copilot", "gemini", "kimi", "droid", "antigravity")
 TARGETS = ("claude", "codex", "pi", "opencode")
 # Files of AGENTWAL_FIXTURES with records that no version writes. In others ids are struck out.
 MADE_UP = ("codex/stage0/schema_drift.jsonl", "codex/stage0/large.jsonl",

@@ -242,6 +242,5 @@ KIT_TEST(place__target_of_the_link_to_a_root)
 
 KIT_TEST(place__folder_of_a_client_in_that_of_another)
 {
-    assert_place(".gemini/antigravity-cli", "Antigravity CLI", "brain/1/x",
-                 ".gemini/antigravity-cli/brain/1/x");
+    assert_place(".gemini/antigravity-cli", "Antigravity CLI", "brain/1/x", "brain/1/x");
 }

@@ -1,0 +1,304 @@
+/*
+ * antigravity.c - reads the transcripts of Antigravity CLI.
+ *
+ * A line is a step, {step_index, source, type, status, created_at, content, thinking, tool_calls},
+ * of a person, the model, a tool or the client, as its source and type say
+ * (format/payload/first_text.h). It has no id; the parent is the previous line. Which session a
+ * file is of is in its path. There are no token counts.
+ *
+ * What a person wrote is in a tag, with metadata in another one, which has the directory. Calls
+ * have no ids, and are made ones: the steps of tools are the results of the calls of the last
+ * answer, in their order.
+ *
+ * Invariant: every line moves the head.
+ *
+ * Threads: one thread at a time per reader.
+ */
+#include "convert/model/dialect.h"
+
+#include <string.h>
+
+#include "convert/model/model_content.h"
+#include "convert/model/model_member.h"
+#include "format/json/json_text.h"
+#include "format/payload/first_text.h"
+
+/* --- lines --------------------------------------------------------------- */
+
+enum {
+    LINE_SOURCE,
+    LINE_TYPE,
+    LINE_TIME,
+    LINE_CONTENT,
+    LINE_CALLS,
+    LINE_COUNT
+};
+
+static const struct wal__json_member line_wanted[LINE_COUNT] = {
+    [LINE_SOURCE] = {.key = "source"},    [LINE_TYPE] = {.key = "type"},
+    [LINE_TIME] = {.key = "created_at"},  [LINE_CONTENT] = {.key = "content"},
+    [LINE_CALLS] = {.key = "tool_calls"},
+};
+
+static enum wal__step_author author_of(const struct wal__json_member *members)
+{
+    return wal__step_author(wal__member_string(&members[LINE_SOURCE]),
+                            wal__member_string(&members[LINE_TYPE]));
+}
+
+static bool antigravity_recognise(const void *data, size_t size, bool is_first)
+{
+    struct wal__json_member members[LINE_COUNT];
+
+    (void)is_first;
+    return wal__line_read(data, size, line_wanted, members, LINE_COUNT, NULL, NULL) ==
+               WAL__JSON_OK &&
+           author_of(members) != WAL__STEP_UNKNOWN &&
+           members[LINE_TIME].value.kind == WAL__JSON_STRING &&
+           (members[LINE_CONTENT].value.kind == WAL__JSON_STRING ||
+            members[LINE_CALLS].value.kind == WAL__JSON_ARRAY);
+}
+
+/* Returns the characters of the directory in the metadata of a content, or an empty span. */
+static struct wal__json_span find_directory(struct wal__json_span content)
+{
+    static const char key[] = "\\\"cwd\\\":";
+    static const char quote[] = "\\\"";
+    struct wal__json_span found = {NULL, 0};
+    const uint8_t *end = content.data + content.size;
+    const uint8_t *at = content.size > 0
+                            ? memmem(content.data, content.size, "<ADDITIONAL_METADATA>",
+                                     sizeof("<ADDITIONAL_METADATA>") - 1)
+                            : NULL;
+
+    at = at != NULL ? memmem(at, (size_t)(end - at), key, sizeof(key) - 1) : NULL;
+    if (at == NULL) {
+        return found;
+    }
+    at += sizeof(key) - 1;
+    while (at < end && *at == ' ') {
+        at++;
+    }
+    if ((size_t)(end - at) < sizeof(quote) || memcmp(at, quote, sizeof(quote) - 1) != 0) {
+        return found;
+    }
+    at += sizeof(quote) - 1;
+    found.data = at;
+    /* The next quote that no escape of the inner string precedes. */
+    while ((size_t)(end - at) >= 4 && memcmp(at, quote, 2) != 0) {
+        at += memcmp(at, "\\\\", 2) == 0 ? 4 : 1;
+    }
+    found.size = (size_t)(end - at) >= 4 ? (size_t)(at - found.data) : 0;
+    return found;
+}
+
+static enum wal__json_status antigravity_read(const void *data, size_t size,
+                                              struct wal__line_info *line, size_t *error_offset)
+{
+    struct wal__json_member members[LINE_COUNT];
+    enum wal__json_status status =
+        wal__line_read(data, size, line_wanted, members, LINE_COUNT, line, error_offset);
+
+    if (status == WAL__JSON_OK) {
+        line->type = wal__member_string(&members[LINE_TYPE]);
+        line->time = wal__member_string(&members[LINE_TIME]);
+        line->is_message = author_of(members) != WAL__STEP_UNKNOWN;
+        line->cwd = find_directory(wal__member_string(&members[LINE_CONTENT]));
+        line->has_inner_cwd = line->cwd.size > 0;
+    }
+    return status;
+}
+
+/* --- content ------------------------------------------------------------- */
+
+enum {
+    CALLS_MAX = 64 /* that wait for their results; the results of others name no call */
+};
+
+/* State of a reader: the calls of the last answer. */
+struct calls {
+    struct wal__model_block items[CALLS_MAX];
+    size_t count;
+    size_t next; /* whose result comes next */
+};
+
+struct step {
+    struct wal__entry entry; /* first: offsets in it are offsets in the step */
+    struct wal__json_span source;
+    struct wal__json_span status;
+    struct wal__json_span thinking;
+};
+
+#define STEP_AT(field) offsetof(struct step, field)
+
+static const struct wal__field step_fields[] = {
+    {"step_index", .kind = WAL__FIELD_KNOWN},
+    {"created_at", .kind = WAL__FIELD_KNOWN},
+    {"source", .at = STEP_AT(source)},
+    {"type", .at = WAL__ENTRY_AT(type)},
+    {"status", .at = STEP_AT(status)},
+    {"content", .at = WAL__ENTRY_AT(content), .kind = WAL__FIELD_TOKEN},
+    {"thinking", .at = STEP_AT(thinking)},
+    {"tool_calls", .at = WAL__ENTRY_AT(calls), .kind = WAL__FIELD_TOKEN},
+    {.key = NULL},
+};
+
+static const struct wal__field call_fields[] = {
+    {"name", .at = WAL__BLOCK_AT(name)},
+    {"args", .at = WAL__BLOCK_AT(arguments), .kind = WAL__FIELD_NON_NULL},
+    {.key = NULL},
+};
+
+/* Adds a text; an empty one is none. False: no memory. */
+static bool add_text(struct wal__model_blocks *blocks, enum wal__model_block_kind kind,
+                     struct wal__json_span text)
+{
+    struct wal__model_block *block =
+        text.size > 2 ? wal__model_blocks_add(blocks, kind, text) : NULL;
+
+    if (block != NULL) {
+        block->text = text;
+    }
+    return block != NULL || text.size <= 2;
+}
+
+/* Makes the id of a call: that of its line, and its number in it. */
+static struct wal__json_span make_id(struct wal__arena *arena, struct wal__json_span line,
+                                     size_t number)
+{
+    struct wal__json_span digits;
+    struct wal__json_span id = {NULL, 0};
+    uint8_t *text;
+
+    if (line.size < 2 || !wal__model_number(arena, number, &digits)) {
+        return id;
+    }
+    text = wal__arena_alloc(arena, line.size + 1 + digits.size);
+    if (text != NULL) {
+        memcpy(text, line.data, line.size - 1);
+        text[line.size - 1] = '-';
+        memcpy(text + line.size, digits.data, digits.size);
+        text[line.size + digits.size] = '"';
+        id = (struct wal__json_span){text, line.size + 1 + digits.size};
+    }
+    return id;
+}
+
+/* Adds the calls of an answer, and keeps them for their results. False: no memory. */
+static bool add_calls(struct wal__model_reader *reader, struct wal__json_token list,
+                      struct wal__model_blocks *blocks, struct wal__model_item *item)
+{
+    struct calls *calls = reader->state;
+    struct wal__json_scan scan;
+    struct wal__json_token value;
+
+    calls->count = 0;
+    calls->next = 0;
+    if (list.kind != WAL__JSON_ARRAY) {
+        return true;
+    }
+    wal__model_array_begin(&scan, list.span);
+    for (size_t number = 1; wal__model_array_next(&scan, &value); number++) {
+        struct wal__model_block call = {.kind = WAL__BLOCK_TOOL_CALL, .raw = value.span};
+        struct wal__model_block *block =
+            wal__model_blocks_add(blocks, WAL__BLOCK_TOOL_CALL, value.span);
+
+        call.id = make_id(reader->arena, item->id, number);
+        if (block == NULL || call.id.data == NULL ||
+            wal__fields_read(value.span, call_fields, &call, &item->fields) != WAL__JSON_OK) {
+            return false;
+        }
+        *block = call;
+        if (calls->count < CALLS_MAX) {
+            call.name = wal__arena_copy(reader->arena, call.name);
+            calls->items[calls->count++] = call;
+        }
+    }
+    return true;
+}
+
+/* Sets the role and the blocks of a step. False: no memory. */
+static bool read_step(struct wal__model_reader *reader, struct step *step,
+                      enum wal__step_author author, struct wal__model_blocks *blocks)
+{
+    struct wal__model_item *item = &step->entry.item;
+    struct calls *calls = reader->state;
+    struct wal__json_span text = step->entry.content.kind == WAL__JSON_STRING
+                                     ? step->entry.content.span
+                                     : (struct wal__json_span){NULL, 0};
+    struct wal__json_span words;
+
+    switch (author) {
+    case WAL__STEP_MODEL:
+        item->role = WAL__ROLE_ASSISTANT;
+        return add_text(blocks, WAL__BLOCK_THINKING, step->thinking) &&
+               add_text(blocks, WAL__BLOCK_TEXT, text) &&
+               add_calls(reader, step->entry.calls, blocks, item);
+    case WAL__STEP_TOOL:
+        item->role = WAL__ROLE_TOOL;
+        item->name = step->entry.type;
+        item->is_error = wal__model_text_is(step->status, "ERROR");
+        if (calls->next < calls->count) {
+            item->call = calls->items[calls->next].id;
+            item->name = calls->items[calls->next++].name;
+        }
+        return add_text(blocks, WAL__BLOCK_TEXT, text);
+    case WAL__STEP_PERSON:
+        item->role = WAL__ROLE_USER;
+        if (text.size > 2 &&
+            wal__user_words((struct wal__json_span){text.data + 1, text.size - 2}, &words)) {
+            text = wal__arena_quote(reader->scratch, words);
+            return text.data != NULL && add_text(blocks, WAL__BLOCK_TEXT, text);
+        }
+        item->is_meta = true;
+        return add_text(blocks, WAL__BLOCK_TEXT, text);
+    case WAL__STEP_CLIENT:
+    case WAL__STEP_UNKNOWN:
+        break;
+    }
+    item->role = WAL__ROLE_USER;
+    item->is_meta = true;
+    item->name = step->entry.type;
+    return add_text(blocks, WAL__BLOCK_TEXT, text);
+}
+
+static enum wal__json_status antigravity_line(struct wal__model_reader *reader,
+                                              const struct wal__model_line *line)
+{
+    struct wal__model_blocks blocks = {.arena = reader->scratch};
+    struct step step = {.entry.item = {.kind = WAL__ITEM_MESSAGE,
+                                       .stream = line->stream,
+                                       .id = line->id,
+                                       .parent = line->parent,
+                                       .time = line->time}};
+    struct wal__model_item *item = &step.entry.item;
+    enum wal__json_status status = wal__fields_read(line->text, step_fields, &step, &item->fields);
+    enum wal__step_author author = wal__step_author(step.source, step.entry.type);
+
+    if (reader->state == NULL) {
+        reader->state = wal__arena_calloc(reader->arena, sizeof(struct calls));
+    }
+    if (status != WAL__JSON_OK || reader->state == NULL) {
+        return status != WAL__JSON_OK ? status : WAL__JSON_NO_SPACE;
+    }
+    if (!read_step(reader, &step, author, &blocks)) {
+        return WAL__JSON_NO_SPACE;
+    }
+    item->blocks = blocks.items;
+    item->block_count = blocks.count;
+    if (author == WAL__STEP_UNKNOWN || (blocks.count == 0 && author != WAL__STEP_TOOL)) {
+        item->kind = WAL__ITEM_LINE;
+        item->data = line->text;
+    }
+    return wal__model_emit(reader, item) ? WAL__JSON_OK : WAL__JSON_NO_SPACE;
+}
+
+static const struct wal__dialect_read_ops antigravity_read_ops = {.line = antigravity_line};
+
+const struct wal__dialect wal__dialect_antigravity = {
+    .name = "antigravity",
+    .summary = "transcripts of Antigravity CLI",
+    .recognise = antigravity_recognise,
+    .read = antigravity_read,
+    .read_ops = &antigravity_read_ops,
+};

@@ -425,6 +425,13 @@ def codex(files):
             need(joined == "" or any(kind == "agent_message" and
                      message.replace("\n", "") == joined.replace("\n", "")
                      for kind, message in events), "no event says", row)
+    if rows[0]["payload"]["originator"] == "walconv" and not is_paginated:
+        prompts = [row["payload"] for row in rows[1:] if row["type"] == "response_item" and
+                   row["payload"].get("role") == "user" and "walconvMeta" not in row["payload"]]
+        need([block["image_url"] for prompt in prompts for block in prompt["content"]
+              if block["type"] == "input_image"] ==
+             [image for row in rows[1:] if row["payload"].get("type") == "user_message"
+              for image in row["payload"].get("images", ())], "images that are not drawn")
     recorded = ["".join(m.split()) for k, m in events if k == "user_message"]
     return [(what, text) for what, text in shown if what != "user" or
             any("".join(text.split()) in message for message in recorded)]

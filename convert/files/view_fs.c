@@ -127,7 +127,14 @@ static bool create_root(const struct wal__view_env *env, const char *root)
     return is_made;
 }
 
-/* Opens a directory below another one, and closes that. */
+static bool is_link(int above, const char *name)
+{
+    struct stat stat;
+
+    return fstatat(above, name, &stat, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(stat.st_mode);
+}
+
+/* Opens a directory below another one, and closes that. ELOOP: it is a symbolic link. */
 static int descend(const struct wal__view_env *env, int above, const char *name,
                    bool create_missing)
 {
@@ -142,6 +149,9 @@ static int descend(const struct wal__view_env *env, int above, const char *name,
         }
     }
     number = errno;
+    if (fd < 0 && (number == ENOTDIR || number == ELOOP) && is_link(above, name)) {
+        number = ELOOP;
+    }
     close(above);
     errno = number;
     return fd;
@@ -151,7 +161,7 @@ enum wal_status wal__view_fs_open_parent(const struct wal__view_env *env, const 
                                          const char *path, bool create_missing, int *fd,
                                          const char **name, struct wal_error *error)
 {
-    char part[NAME_SIZE];
+    char part[NAME_SIZE] = ".";
     const char *slash;
     int at;
 
@@ -167,6 +177,12 @@ enum wal_status wal__view_fs_open_parent(const struct wal__view_env *env, const 
         snprintf(part, sizeof(part), "%.*s", (int)(slash - path), path);
         at = descend(env, at, part, create_missing);
         path = slash + 1;
+    }
+    if (at < 0 && errno == ELOOP) {
+        return wal__fail_at(error, WAL_EOUTSIDE, 0, root, 0,
+                            "%s is a symbolic link, through which nothing is written: give the "
+                            "directory with the folder that it leads to",
+                            part);
     }
     if (at < 0) {
         return wal__view_fs_fail(error, root);

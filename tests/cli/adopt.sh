@@ -123,8 +123,8 @@ for command in "adopt" "adopt --yes" "import $work/other" "import --follow $work
     # shellcheck disable=SC2086
     HOME=$work/other AGENTWAL_STORE=$work/no-store code 1 agentwal $command </dev/null
     cat "$work/stdout" "$work/stderr" >"$work/both"
-    grep -q '1 file with sessions of Qoder, which this version does not read: ' "$work/both" ||
-        fail "$command: $(cat "$work/both")"
+    same 1 "$(grep -c '1 file with sessions of Qoder, which this version does not read: ' \
+        "$work/both")" "$command: $(cat "$work/both")"
     [ ! -e "$work/no-store" ] || fail "$command made a store"
 done
 HOME=$work/other AGENTWAL_STORE=$work/no-store code 1 agentwal adopt --json </dev/null

@@ -7,6 +7,7 @@
  */
 #include "tools/cli/cli.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -739,24 +740,31 @@ static int report_missing(const struct cli *cli, const char *path)
                             "or import sessions with: agentwal import PATH");
 }
 
-static bool has_file(const char *path, const char *name)
-{
-    struct stat stat;
-    char *file = cli_format("%s/%s", path, name);
-    bool exists = lstat(file, &stat) == 0;
-
-    free(file);
-    return exists;
-}
-
 /* Whether there is nothing, or what a creation left that was cut short: it is repeated (SPEC
  * 3.7). */
 static bool is_missing(const char *path)
 {
+    static const char *const left[] = {".", "..", "log", "pack", "index", "LOCK", "MANIFEST.new"};
+    const struct dirent *entry;
+    bool is_left = true;
     struct stat stat;
+    DIR *directory;
 
-    return (lstat(path, &stat) != 0 && (errno == ENOENT || errno == ENOTDIR)) ||
-           (has_file(path, "LOCK") && has_file(path, "log") && !has_file(path, "MANIFEST"));
+    if (lstat(path, &stat) != 0) {
+        return errno == ENOENT || errno == ENOTDIR;
+    }
+    directory = opendir(path);
+    if (directory == NULL) {
+        return false;
+    }
+    while (is_left && (entry = readdir(directory)) != NULL) {
+        is_left = false;
+        for (size_t i = 0; i < sizeof(left) / sizeof(left[0]); i++) {
+            is_left |= strcmp(entry->d_name, left[i]) == 0;
+        }
+    }
+    closedir(directory);
+    return is_left;
 }
 
 int cli_require_store(const struct cli *cli, const char *path)

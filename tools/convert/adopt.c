@@ -547,7 +547,10 @@ static int import_clients(const struct adopt *adopt, struct convert_run *run)
 static int import_and_install(const struct adopt *adopt)
 {
     const struct cli *cli = adopt->cli;
-    struct convert_run run = {.cli = cli, .exclude = adopt->store, .is_verbose = adopt->is_verbose};
+    struct convert_run run = {.cli = cli,
+                              .exclude = adopt->store,
+                              .is_verbose = adopt->is_verbose,
+                              .hides_unread = !cli->json}; /* the plan has them */
     char *absolute;
     int code;
 

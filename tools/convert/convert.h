@@ -152,6 +152,7 @@ struct convert_run {
     bool is_verbose;     /* prints every source and every warning */
     bool prints_summary;
     bool has_followed; /* the first import is complete */
+    bool hides_unread; /* does not name clients whose sessions cannot be read */
     int code;          /* exit code so far */
     struct progress progress;
     int64_t start_ms;

@@ -327,7 +327,9 @@ static int32_t on_report(void *ctx, const struct wal_import_report *report)
     if (run->has_followed && report->status == WAL_OK && report->appended == 0) {
         return caught != 0 ? STOP : 0;
     }
-    if (is_printed(run, report)) {
+    if (run->hides_unread && report->status == WAL_EVERSION) {
+        run->code = cli_worse_code(run->code, CLI_NEGATIVE);
+    } else if (is_printed(run, report)) {
         progress_clear(&run->progress);
         what |= is_argument(run, report->path) ? PRINT_ARGUMENT : 0;
         code = print_import(run->cli, report, what);

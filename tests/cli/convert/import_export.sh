@@ -157,6 +157,24 @@ grep -qF "agentwal: $work/dangling/out/" "$work/stderr" ||
     fail "no path of the file that cannot be created"
 same mine "$(cat "$out/lines")" "a file with other content"
 
+# A creation of a store that was killed is repeated; a directory with other files is none.
+for names in "" log "log index" "log index LOCK"; do
+    rm -rf "$work/begun"
+    mkdir "$work/begun"
+    for name in $names; do
+        case $name in
+        LOCK) touch "$work/begun/LOCK" ;;
+        *) mkdir "$work/begun/$name" ;;
+        esac
+    done
+    code 0 agentwal --store "$work/begun" import "$in/lines"
+done
+rm -rf "$work/begun"
+mkdir "$work/begun"
+touch "$work/begun/mine"
+code 3 agentwal --store "$work/begun" import "$in/lines"
+same mine "$(ls -A "$work/begun")" "a directory with a file"
+
 # Nothing is written through a symbolic link below the output directory.
 mkdir "$work/linked" "$work/elsewhere"
 ln -s ../elsewhere "$work/linked/sub"

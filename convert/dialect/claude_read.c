@@ -440,15 +440,97 @@ static bool read_assistant(struct row *row)
     return true;
 }
 
+/* The texts of a row, without the tags that the client wrote around them. */
+struct words {
+    struct wal__arena *arena;
+    struct wal__model_blocks said; /* by a person */
+    struct wal__model_blocks notes;
+    bool has_tags;
+    bool has_other; /* parts that are no texts */
+    bool has_failed;
+};
+
+/* Adds the text of a part, and what follows a command. */
+static void add_words(struct words *words, struct wal__model_blocks *blocks,
+                      const struct wal__message_part *part)
+{
+    size_t most = part->text.span.size + part->value.span.size + 1;
+    struct wal__model_block *block =
+        wal__model_blocks_add(blocks, WAL__BLOCK_TEXT, (struct wal__json_span){NULL, 0});
+    uint8_t *text = wal__arena_alloc(words->arena, most);
+    size_t size;
+
+    if (block == NULL || text == NULL) {
+        words->has_failed = true;
+        return;
+    }
+    size = wal__message_decode(part, &part->text, text);
+    if (part->kind == WAL__PART_COMMAND && part->value.kind == WAL__JSON_STRING) {
+        text[size++] = ' ';
+        size += wal__message_decode(part, &part->value, text + size);
+    }
+    block->text = wal__arena_escape(words->arena, (struct wal__json_span){text, size});
+    words->has_failed |= block->text.data == NULL;
+}
+
+static void visit_words(void *ctx, const struct wal__message_part *part)
+{
+    struct words *words = ctx;
+
+    words->has_tags |= part->is_excerpt;
+    if (part->text.kind != WAL__JSON_STRING ||
+        (part->kind != WAL__PART_TEXT && part->kind != WAL__PART_COMMAND &&
+         part->kind != WAL__PART_NOTE)) {
+        words->has_other = true;
+    } else {
+        add_words(words, part->kind == WAL__PART_NOTE ? &words->notes : &words->said, part);
+    }
+}
+
+/* Splits a row with texts in tags into what the client wrote and what a person did: no other client
+ * knows the tags. *is_split is false for other rows; one with what the client wrote alone is no
+ * person's, and keeps its text. */
+static bool split_words(struct row *row, struct wal__content_pieces *pieces, bool *is_split)
+{
+    struct words words = {.arena = pieces->arena,
+                          .said = {.arena = pieces->arena},
+                          .notes = {.arena = pieces->arena}};
+    struct wal__model_item item = row->entry.item;
+    struct wal__message message;
+
+    *is_split = false;
+    if (row->is_meta || !wal__message_find(row->line->text, &message)) {
+        return true;
+    }
+    wal__message_visit(&message, visit_words, &words);
+    if (words.has_failed || !words.has_tags || words.has_other || words.said.count == 0) {
+        row->entry.item.is_meta = words.has_tags && !words.has_other;
+        return !words.has_failed;
+    }
+    *is_split = true;
+    item.blocks = words.notes.items;
+    item.block_count = words.notes.count;
+    item.is_meta = true;
+    if (item.block_count > 0 && !wal__content_add(pieces, &item)) {
+        return false;
+    }
+    item.blocks = words.said.items;
+    item.block_count = words.said.count;
+    item.is_meta = false;
+    return wal__content_add(pieces, &item) && wal__content_number(pieces, item.id);
+}
+
 /* Emits the text and the tool results of a user's row. */
 static bool emit_user(struct row *row)
 {
+    bool is_split = false;
     struct wal__content_pieces pieces = {.arena = row->reader->scratch};
     struct wal__model_item *item = &row->entry.item;
 
     item->role = WAL__ROLE_USER;
     if (wal__fields_read(row->message, prompt_fields, row, &item->fields) != WAL__JSON_OK ||
-        !wal__content_split(&pieces, item, row->entry.content)) {
+        !split_words(row, &pieces, &is_split) ||
+        (!is_split && !wal__content_split(&pieces, item, row->entry.content))) {
         return false;
     }
     claude_answer_add_result(&row->claude->answers, row->line->id, row->above, pieces.first_call);

@@ -153,9 +153,7 @@ KNOWN = [
      "a command of a person is context that the client does not show"),
     ("codex", "(claude|pi|opencode)", "lacks", r"call web_search",
      "a search at the provider has no result: it stays a line of Codex"),
-    ("claude", "(codex|pi|opencode)", "",
-     r"user (/|<command-name>|<bash-input>|uvrun|clear$|test-)",
-     "a command goes to other clients in the tags of Claude Code"),
+    ("claude", "pi", "has", r"user <command-contents>", "a tag that no version writes"),
     ("copilot", ".*", "has", r"(user (one|two)$|image f862)", "what an export to Copilot keeps"),
     (None, "cat", "lacks", r"\{\"", "a result that is an object has no text"),
 ]

@@ -178,6 +178,46 @@ TEST(model_claude__rows_after_a_boundary)
     model_kit_free(&kit);
 }
 
+/* The row becomes `count` items, of which the last is the text, and a note or not. */
+static void check_words(const char *rows, size_t count, const char *text, bool is_meta)
+{
+    const struct wal__model_item *last;
+    struct model_kit kit;
+
+    model_kit_read_text(&kit, "claude", rows);
+    assert_int_equal(kit.count, count + 1); /* with the header */
+    last = &kit.items[count];
+    assert_int_equal(last->kind, WAL__ITEM_MESSAGE);
+    assert_is(last->id, UUID("1"));
+    assert_int_equal(last->block_count, 1);
+    assert_is(last->blocks[0].text, text);
+    assert_int_equal(last->is_meta, is_meta);
+    for (size_t i = 1; i < count; i++) {
+        assert_true(kit.items[i].is_meta);
+    }
+    assert_int_equal(kit.items[1].raw_items_left, count - 1);
+    model_kit_free(&kit);
+}
+
+TEST(model_claude__words_of_a_person_are_without_tags)
+{
+    check_words(ROW("null", "1",
+                    USER("\"<command-message>x</command-message>\\n<command-name>/x</command-name>"
+                         "<command-args>a \\\"b\\\"</command-args>\"")),
+                1, "/x a \"b\"", false);
+    check_words(ROW("null", "1", USER("\"<bash-input>ls \\u001b[1mx</bash-input>\"")), 1, "ls x",
+                false);
+    check_words(ROW("null", "1", USER("\"<system-reminder>r</system-reminder>words\"")), 2, "words",
+                false);
+    check_words(ROW("null", "1", USER("\"<system-reminder>r</system-reminder>\"")), 1,
+                "<system-reminder>r</system-reminder>", true);
+    check_words(ROW("null", "1", USER("\"<command-name></command-name>\"")), 1,
+                "<command-name></command-name>", false);
+    check_words(ROW("null", "1", "\"isMeta\":true," USER("\"<command-name>/x</command-name>\"")), 1,
+                "<command-name>/x</command-name>", true);
+    check_words(ROW("null", "1", USER("\"a <b>c</b>\"")), 1, "a <b>c</b>", false);
+}
+
 TEST(model_claude__what_was_sent_to_the_model_is_a_line_off_the_branch)
 {
     struct model_kit kit;

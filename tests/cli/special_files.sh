@@ -128,5 +128,6 @@ for mode in 700 755; do
     mkdir "$work/own$mode"
     chmod $mode "$work/own$mode"
     code 0 agentwal --store "$work/own$mode" init
-    same "" "$(cat "$work/stderr")" "a warning for mode $mode"
+    same "agentwal: $work/own$mode: created this store" "$(cat "$work/stderr")" \
+        "a warning for mode $mode"
 done

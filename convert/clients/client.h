@@ -223,7 +223,7 @@ bool wal__place_has_session(const struct wal__place *place, const char *path);
  * is so in any PLAIN place; then sets the place's client and base. */
 bool wal__place_has_unread(struct wal__place *place, const char *path);
 
-/* Whether the file is next to that of a session, which keeps its bytes: info.path. */
+/* Whether the file is a sidecar, next to that of a session: the import of that looks at it. */
 bool wal__client_keeps_file(const char *path);
 
 /* Writes the path of the file with the ending, of an info.path, that is next to that of a session.

@@ -50,6 +50,7 @@ struct wal__import_file {
     const char *original; /* id of a session with the same id and first lines; or NULL */
     const char *missing;  /* id of the file that it, or what it goes on from, lacks; or NULL */
     bool is_new;          /* the session was created */
+    bool drops_sidecar;   /* there is one that the session does not keep */
     bool is_deferred;     /* it waits for the file that it goes on from */
     bool is_other;        /* it is not the source of the session */
     uint64_t count;       /* lines of the file */

@@ -321,6 +321,8 @@ void wal__import_probe_path(struct wal__import_file *file, struct wal__file_prob
         probe_info(file, &client->info, text, size, probe);
     }
     wal__heap_free(file->import->heap, text);
+    file->drops_sidecar = client->info.call != NULL && file->about.sidecar.size == 0 &&
+                          wal__client_sidecar(client, file->name, info) && access(info, F_OK) == 0;
     if (ids.starter.size > 0 && ids.id.size == 0) {
         file->title = NULL; /* it is the starter's */
     }
@@ -341,6 +343,7 @@ enum wal_status wal__import_update_about(struct wal__import_file *file, struct w
     struct wal__import_about about = file->about;
     enum wal_status status;
 
+    file->import->result.left_out[WAL__FILE_OTHER] += file->drops_sidecar ? 1 : 0;
     if (file->is_new || about.sidecar.size == 0) {
         return WAL_OK;
     }

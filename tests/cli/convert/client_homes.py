@@ -364,6 +364,14 @@ def claude(work):
     assert {name: row["title"] for name, row in rows.items()} == {
         one: "Cents\u00e9", two: "look at a22222", three: "look at a33333"}, rows
     assert set(home.sessions()) == {ID}
+    # One that is no object is left out, and one without a transcript.
+    home.write(below + "agent-a22222.meta.json", '{"description":"%s"}' % ("x" * 65536))
+    for count in ("3", "3"):
+        assert "left out: %s other files" % count in home.run("import", work + "/.claude")
+    home.write(below + "agent-a22222.meta.json", '{"description":"x"} 1')
+    assert "left out: 3 other files" in home.run("import", work + "/.claude")
+    os.remove(os.path.join(work, below, "agent-a22222.meta.json"))
+    assert "left out: 2 other files" in home.run("import", work + "/.claude")
     # Of each call there is the session that it started; from that, the call.
     text = home.run("cat", "--text", ID).splitlines()
     calls = [at for at, line in enumerate(text) if line.startswith("[call Agent")]

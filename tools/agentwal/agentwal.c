@@ -43,8 +43,7 @@ static const char overview_end[] = "\n"
 static const char names_text[] =
     "\n"
     "SESSION is an id, a unique beginning or ending of one (at least 4\n"
-    "characters), @latest (the newest of the current directory), or the path "
-    "of\n"
+    "characters), @latest (the newest of the current directory), or the path of\n"
     "a file that was imported. ENTRY, HEAD and CHECKPOINT are ids, or unique\n"
     "beginnings or endings of them.\n"
     "\n"
@@ -346,10 +345,10 @@ static int find_verb(struct cli *cli, int *argc, char **argv)
 
     while (at < *argc && argv[at][0] == '-') {
         if (strcmp(argv[at], option) == 0 && at + 1 < *argc) {
-            cli->store = argv[at + 1];
+            cli->store_path = argv[at + 1];
             remove_arguments(argc, argv, at, 2);
         } else if (strncmp(argv[at], option, size) == 0 && argv[at][size] == '=') {
-            cli->store = argv[at] + size + 1;
+            cli->store_path = argv[at] + size + 1;
             remove_arguments(argc, argv, at, 1);
         } else {
             at++;
@@ -364,9 +363,7 @@ static int report_no_verb(const struct cli *cli, const char *name)
 
     if (verb_has_command("remote", name)) {
         return cli_error(cli, CLI_USAGE, name,
-                         "no such verb; did you mean remote %s? (see agentwal "
-                         "help remote)",
-                         name);
+                         "no such verb; did you mean remote %s? (see agentwal help remote)", name);
     }
     if (nearest != NULL) {
         return cli_error(cli, CLI_USAGE, name, "no such verb; did you mean %s? (see agentwal help)",
@@ -405,7 +402,7 @@ static int run_verb(struct cli *cli, const struct verb *verb, const char *text, 
     cli->verb = verb->name;
     cli->store_at = verb->store_at;
     cli->adds_to_store = (verb->flags & VERB_ADDS) != 0;
-    code = verb->run(cli, argc, argv);
+    code = cli_close(cli, verb->run(cli, argc, argv));
     if ((verb->flags & VERB_FENCED) != 0 && code == CLI_OK &&
         cli->items != NULL) { /* it did not print its help alone */
         remote_note_fenced(cli);

@@ -415,14 +415,12 @@ static bool store_has(const struct cli *cli, const char *name)
 static void note_erase_limits(const struct cli *cli)
 {
     cli_note(cli, "--erase",
-             "not reached: content that wal_blob_put stored, exported files "
-             "that are no views, backups, snapshots of the file system, and "
-             "blocks that the device keeps");
+             "not reached: content that wal_blob_put stored, exported files that are no views, "
+             "backups, snapshots of the file system, and blocks that the device keeps");
     if (store_has(cli, "remote.json")) {
         cli_note(cli, "--erase",
-                 "not reached: the remote of the store, which keeps what was "
-                 "pushed before; to erase it there: agentwal remote compact "
-                 "--erase");
+                 "not reached: the remote of the store, which keeps what was pushed before; to "
+                 "erase it there: agentwal remote compact --erase");
     }
     if (store_has(cli, "remotes")) {
         cli_note(cli, "--erase", "not reached: replicas of other stores, in STORE/remotes");
@@ -548,8 +546,7 @@ static int read_options(const struct cli *cli, const struct arguments *arguments
         (arguments->keep_deltas ? WAL_STORE_COMPACT_KEEP_DELTAS : 0u);
     if (arguments->erase && arguments->keep_deltas) {
         return cli_error(cli, CLI_USAGE, "--keep-deltas",
-                         "excludes --erase: deltas have what a redacted "
-                         "message had");
+                         "excludes --erase: deltas have what a redacted message had");
     }
     if (arguments->max_bytes != NULL) {
         code = cli_parse_size(cli, "--max-bytes", arguments->max_bytes, &options->max_bytes);
@@ -579,7 +576,6 @@ int verb_gc(struct cli *cli, int argc, char **argv)
         {.name = "rate", .value = &arguments.rate},
         {.name = NULL},
     };
-    struct wal_store *store = NULL;
     int code = cli_parse_operands(cli, argc, argv, options, 2, 2);
 
     if (code == CLI_CONTINUE) {
@@ -587,8 +583,7 @@ int verb_gc(struct cli *cli, int argc, char **argv)
         gc.rewrites_views = arguments.views && !arguments.dry_run;
     }
     if (code == CLI_CONTINUE) {
-        code =
-            cli_open_store(cli, cli->items[1], arguments.dry_run ? WAL_OPEN_READ_ONLY : 0, &store);
+        code = cli_use_store(cli, cli->items[1], arguments.dry_run ? WAL_OPEN_READ_ONLY : 0);
     }
     if (code != CLI_CONTINUE) {
         return code;
@@ -597,7 +592,7 @@ int verb_gc(struct cli *cli, int argc, char **argv)
     care_space_collect(&gc.space, &gc.options);
     gc.options.progress = show_progress;
     gc.options.reader = collect_reader;
-    code = run(cli, &gc, store);
+    code = run(cli, &gc, cli->store);
     care_space_deinit(&gc.space);
-    return cli_close_store(cli, cli->items[1], store, code);
+    return code;
 }

@@ -677,8 +677,7 @@ static void print(const struct cli *cli, const struct retain *retain, struct wal
     if (!retain->apply && retain->moved > 0) {
         puts("nothing has changed; --apply moves them");
     } else if (retain->moved > 0) {
-        puts("undo: agentwal undelete SESSION; give the space back: "
-             "agentwal gc --erase");
+        puts("undo: agentwal undelete SESSION; give the space back: agentwal gc --erase");
     }
 }
 
@@ -770,74 +769,52 @@ static int parse_age(const struct cli *cli, const char *text, int64_t *ms)
     return CLI_CONTINUE;
 }
 
-/* The rules as they are given; null: not at all. */
-struct arguments {
-    const char *older_than;
-    const char *keep_last;
-    const char *max_bytes;
-};
-
-static int read_rules(const struct cli *cli, const struct arguments *arguments,
+/* Completes the rules. */
+static int read_rules(const struct cli *cli, const char *older_than,
                       struct wal__retain_rules *rules)
 {
     int64_t age_ms = 0;
     int code = CLI_CONTINUE;
 
-    *rules = (struct wal__retain_rules){.older_than_ms = INT64_MIN, .max_bytes = UINT64_MAX};
-    if (arguments->older_than == NULL && arguments->keep_last == NULL &&
-        arguments->max_bytes == NULL) {
+    rules->has_keep_last = rules->keep_last != UINT64_MAX;
+    if (older_than == NULL && !rules->has_keep_last && rules->max_bytes == UINT64_MAX) {
         return cli_error(cli, CLI_USAGE, NULL,
-                         "needs a rule: --older-than, --keep-last or "
-                         "--max-bytes");
+                         "needs a rule: --older-than, --keep-last or --max-bytes");
     }
-    if (arguments->older_than != NULL) {
-        code = parse_age(cli, arguments->older_than, &age_ms);
+    if (older_than != NULL) {
+        code = parse_age(cli, older_than, &age_ms);
         rules->older_than_ms = when_now_ms() - age_ms;
-    }
-    if (code == CLI_CONTINUE && arguments->keep_last != NULL) {
-        rules->has_keep_last = true;
-        code = cli_parse_number(cli, "--keep-last", arguments->keep_last, UINT32_MAX,
-                                &rules->keep_last);
-    }
-    if (code == CLI_CONTINUE && arguments->max_bytes != NULL) {
-        code = cli_parse_size(cli, "--max-bytes", arguments->max_bytes, &rules->max_bytes);
     }
     return code;
 }
 
 int verb_retain(struct cli *cli, int argc, char **argv)
 {
-    struct retain retain = {.apply = false};
-    struct arguments arguments = {.older_than = NULL};
+    struct retain retain = {
+        .rules = {.older_than_ms = INT64_MIN, .keep_last = UINT64_MAX, .max_bytes = UINT64_MAX}};
+    const char *older_than = NULL;
     const struct cli_option options[] = {
-        {.name = "older-than", .value = &arguments.older_than},
-        {.name = "keep-last", .value = &arguments.keep_last},
-        {.name = "max-bytes", .value = &arguments.max_bytes},
-        {.name = "project", .value = &retain.project},
+        {.name = "older-than", .value = &older_than},
+        {.name = "keep-last", .number = &retain.rules.keep_last, .max = UINT32_MAX},
+        {.name = "max-bytes", .size = &retain.rules.max_bytes},
+        {.name = "project", .value = &retain.project, .max = CLI_TEXT_MAX},
         {.name = "archive", .value = &retain.archive},
         {.name = "all", .flag = &retain.all},
         {.name = "apply", .flag = &retain.apply},
         {.name = NULL},
     };
-    struct wal_store *store = NULL;
     int code = cli_parse_operands(cli, argc, argv, options, 2, 2);
 
     if (code == CLI_CONTINUE) {
-        code = cli_check_size(cli, "--project", retain.project, CLI_TEXT_MAX);
-    }
-    if (code == CLI_CONTINUE && retain.archive != NULL && retain.archive[0] == '\0') {
-        code = cli_error(cli, CLI_USAGE, "--archive", "is empty");
+        code = read_rules(cli, older_than, &retain.rules);
     }
     if (code == CLI_CONTINUE) {
-        code = read_rules(cli, &arguments, &retain.rules);
-    }
-    if (code == CLI_CONTINUE) {
-        code = cli_open_store(cli, cli->items[1], retain.apply ? 0 : WAL_OPEN_READ_ONLY, &store);
+        code = cli_use_store(cli, cli->items[1], retain.apply ? 0 : WAL_OPEN_READ_ONLY);
     }
     if (code != CLI_CONTINUE) {
         return code;
     }
-    code = run(cli, &retain, store);
+    code = run(cli, &retain, cli->store);
     retain_plan_deinit(&retain.plan);
-    return cli_close_store(cli, cli->items[1], store, code);
+    return code;
 }

@@ -295,19 +295,15 @@ int care_report_views(const struct cli *cli, struct wal_store *store, bool rewri
 
 int verb_init(struct cli *cli, int argc, char **argv)
 {
-    struct wal_store *store = NULL;
     int code;
 
     cli->makes_store = true;
-    code = cli_begin(cli, argc, argv, 2, 2, WAL_OPEN_CREATE | WAL_OPEN_EXCLUSIVE, &store);
+    code = cli_begin(cli, argc, argv, NULL, 2, 2, WAL_OPEN_CREATE | WAL_OPEN_EXCLUSIVE);
     if (code != CLI_CONTINUE) {
         return code;
     }
     /* For people a note says that the store was created. */
-    if (cli->json) {
-        cli_print_done(cli, "store", cli->items[1], "");
-    }
-    return cli_close_store(cli, cli->items[1], store, CLI_OK);
+    return cli->json ? cli_print_done(cli, "store", cli->items[1], "") : CLI_OK;
 }
 
 /* Whether the process has the permissions that an append needs. */
@@ -462,15 +458,14 @@ int verb_stats(struct cli *cli, int argc, char **argv)
 {
     struct stats stats = {.info = WAL_INIT(wal_store_info)};
     struct wal_error error = CLI_ERROR_INIT;
-    struct wal_store *store = NULL;
     enum wal_status status;
-    int code = cli_begin(cli, argc, argv, 2, 2, WAL_OPEN_READ_ONLY, &store);
+    int code = cli_begin(cli, argc, argv, NULL, 2, 2, WAL_OPEN_READ_ONLY);
 
     if (code != CLI_CONTINUE) {
         return code;
     }
     code = CLI_OK;
-    status = read_stats(store, &stats, &error);
+    status = read_stats(cli->store, &stats, &error);
     if (status == WAL_OK) {
         /* This handle is read-only; report the state of a writing one. */
         if (stats.info.status == WAL_EREADONLY && may_write(cli->items[1])) {
@@ -492,7 +487,7 @@ int verb_stats(struct cli *cli, int argc, char **argv)
     }
     free(stats.costs.items);
     care_space_deinit(&stats.space);
-    return cli_close_store(cli, cli->items[1], store, code);
+    return code;
 }
 
 /* `moved` is the number of sessions that got the project of their directory;
@@ -518,12 +513,11 @@ static void print_migration(const struct cli *cli, const struct wal_migrate_resu
     wal__json_out_close_line(&json);
 }
 
-static int migrate_store(const struct cli *cli)
+static int migrate_store(struct cli *cli)
 {
     struct wal_migrate_result done = WAL_INIT(wal_migrate_result);
     struct wal_open_options options = cli_open_options(cli, 0);
     struct wal_error error = CLI_ERROR_INIT;
-    struct wal_store *store = NULL;
     uint64_t moved = 0;
     int code;
     enum wal_status status = wal_store_migrate(cli->items[1], &options, &done, &error);
@@ -531,35 +525,32 @@ static int migrate_store(const struct cli *cli)
     if (status != WAL_OK) {
         return cli_report(cli, cli->items[1], status, &error);
     }
-    code = cli_open_store(cli, cli->items[1], 0, &store);
+    code = cli_use_store(cli, cli->items[1], 0);
     if (code != CLI_CONTINUE) {
         return code;
     }
-    status = project_refresh_all(store, &moved, &error);
+    status = project_refresh_all(cli->store, &moved, &error);
     print_migration(cli, &done, &moved);
     code = cli_report(cli, cli->items[1], status, &error);
-    return cli_close_store(cli, cli->items[1], store, code);
+    return code;
 }
 
-static int migrate_session(const struct cli *cli)
+static int migrate_session(struct cli *cli)
 {
     struct wal_migrate_result done = WAL_INIT(wal_migrate_result);
     struct wal_error error = CLI_ERROR_INIT;
-    struct wal_session *session = NULL;
-    struct wal_store *store = NULL;
     enum wal_status status;
-    int code = cli_open(cli, 0, &store, &session);
+    int code = cli_open(cli, 0);
 
     if (code != CLI_CONTINUE) {
         return code;
     }
-    status = wal_session_migrate(session, SCHEMA_VERSION, NULL, NULL, &done, &error);
-    wal_session_close(session);
+    status = wal_session_migrate(cli->session, SCHEMA_VERSION, NULL, NULL, &done, &error);
     code = cli_report(cli, cli->items[2], status, &error);
     if (status == WAL_OK) {
         print_migration(cli, &done, NULL);
     }
-    return cli_close_store(cli, cli->items[1], store, code);
+    return code;
 }
 
 int verb_migrate(struct cli *cli, int argc, char **argv)
@@ -580,7 +571,6 @@ static int accept(const struct cli *cli, const char *name, struct wal_session *s
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status = wal_session_accept_damage(session, &error);
 
-    wal_session_close(session);
     return cli_report(cli, name, status, &error);
 }
 
@@ -606,6 +596,7 @@ static int accept_all(const struct cli *cli, struct wal_store *store)
         list.status = wal_session_open(store, list.info.id, &session, &error);
         if (list.status == WAL_OK) {
             code = cli_worse_code(code, accept(cli, id, session));
+            wal_session_close(session);
             print_accepted(cli, id);
         }
         free(id);
@@ -643,24 +634,21 @@ static int accept_documents(const struct cli *cli, struct wal_store *store)
 
 int verb_accept_damage(struct cli *cli, int argc, char **argv)
 {
-    struct wal_session *session = NULL;
-    struct wal_store *store = NULL;
-    int code = cli_begin(cli, argc, argv, 2, 3, 0, &store);
+    int code = cli_begin(cli, argc, argv, NULL, 2, 3, 0);
 
     if (code != CLI_CONTINUE) {
         return code;
     }
     if (cli->count == 2) {
-        code = accept_all(cli, store);
-        code = cli_worse_code(code, accept_documents(cli, store));
-    } else {
-        code = cli_open_session(cli, store, cli->items[2], &session);
-        if (code == CLI_CONTINUE) {
-            code = accept(cli, cli->items[2], session);
-            if (code == CLI_OK) {
-                print_accepted(cli, cli->items[2]);
-            }
-        }
+        code = accept_all(cli, cli->store);
+        return cli_worse_code(code, accept_documents(cli, cli->store));
     }
-    return cli_close_store(cli, cli->items[1], store, code);
+    code = cli_open_session(cli, cli->store, cli->items[2], &cli->session);
+    if (code == CLI_CONTINUE) {
+        code = accept(cli, cli->items[2], cli->session);
+    }
+    if (code == CLI_OK) {
+        print_accepted(cli, cli->items[2]);
+    }
+    return code;
 }

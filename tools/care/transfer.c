@@ -100,16 +100,12 @@ static int run(const struct cli *cli, struct wal_store *store)
 
 int verb_backup(struct cli *cli, int argc, char **argv)
 {
-    struct wal_store *store = NULL;
     int code = cli_parse_operands(cli, argc, argv, NULL, 3, 3);
 
     if (code == CLI_CONTINUE) {
-        code = cli_open_store(cli, cli->items[1], WAL_OPEN_READ_ONLY, &store);
+        code = cli_use_store(cli, cli->items[1], WAL_OPEN_READ_ONLY);
     }
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
-    return cli_close_store(cli, cli->items[1], store, run(cli, store));
+    return code == CLI_CONTINUE ? run(cli, cli->store) : code;
 }
 
 /* --- merge ---------------------------------------------------------------- */
@@ -222,14 +218,10 @@ static int bundle(const struct cli *cli, struct wal_store *store)
 
 int verb_bundle(struct cli *cli, int argc, char **argv)
 {
-    struct wal_store *store = NULL;
     int code = cli_parse_operands(cli, argc, argv, NULL, 4, argc);
 
     if (code == CLI_CONTINUE) {
-        code = cli_open_store(cli, cli->items[1], WAL_OPEN_READ_ONLY, &store);
+        code = cli_use_store(cli, cli->items[1], WAL_OPEN_READ_ONLY);
     }
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
-    return cli_close_store(cli, cli->items[1], store, bundle(cli, store));
+    return code == CLI_CONTINUE ? bundle(cli, cli->store) : code;
 }

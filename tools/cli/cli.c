@@ -453,6 +453,15 @@ char *cli_absolute_path(const char *path)
     return cli_format("%s/%s", here, path);
 }
 
+const char *cli_keep_absolute(const char *path)
+{
+    char *absolute = cli_absolute_path(path);
+    const char *kept = cli_keep_text(absolute);
+
+    free(absolute);
+    return kept;
+}
+
 struct cli_ids_slot {
     uint64_t hash;
     char *text; /* NULL: the slot is free */
@@ -639,37 +648,33 @@ static char *default_store(void)
 static int check_store(const struct cli *cli, const char *what, const char *store)
 {
     if (store[0] == '\0') {
-        return cli_error(cli, CLI_USAGE, what,
-                         "is empty; it must name the "
-                         "directory of a store");
+        return cli_error(cli, CLI_USAGE, what, "is empty; it must name the directory of a store");
     }
     if (store[0] == '~') {
         return cli_error(cli, CLI_USAGE, what,
-                         "'%s' begins with '~', which the shell did not "
-                         "expand; write the path of the home directory, or "
-                         "./%s",
+                         "'%s' begins with '~', which the shell did not expand; write the path of "
+                         "the home directory, or ./%s",
                          store, store);
     }
     return CLI_CONTINUE;
 }
 
-/* Sets cli->store. */
+/* Sets cli->store_path. */
 static int find_store(struct cli *cli)
 {
     const char *variable = getenv("AGENTWAL_STORE");
 
-    if (cli->store != NULL) {
-        return check_store(cli, "--store", cli->store);
+    if (cli->store_path != NULL) {
+        return check_store(cli, "--store", cli->store_path);
     }
     if (variable != NULL) {
-        cli->store = variable;
+        cli->store_path = variable;
         return check_store(cli, "AGENTWAL_STORE", variable);
     }
-    cli->store = default_store();
-    if (cli->store == NULL) {
+    cli->store_path = default_store();
+    if (cli->store_path == NULL) {
         return cli_error(cli, CLI_USAGE, "--store",
-                         "is required: neither AGENTWAL_STORE nor HOME names a "
-                         "directory");
+                         "is required: neither AGENTWAL_STORE nor HOME names a directory");
     }
     return CLI_CONTINUE;
 }
@@ -691,7 +696,7 @@ int cli_insert_store(struct cli *cli)
     items = cli_alloc((count + 2) * sizeof(items[0]));
     memcpy(items, cli->items, at * sizeof(items[0]));
     /* cli_keep_text owns it; no command writes to its operands. */
-    items[at] = (char *)(uintptr_t)cli_keep_text(cli->store);
+    items[at] = (char *)(uintptr_t)cli_keep_text(cli->store_path);
     memcpy(items + at + 1, cli->items + at, (count - at) * sizeof(items[0]));
     cli->items = items;
     cli->count++;
@@ -785,9 +790,8 @@ static void warn_if_shared(const struct cli *cli, const char *path)
         ((stat_of.st_mode & S_IWOTH) != 0 ||
          ((stat_of.st_mode & S_IWGRP) != 0 && stat_of.st_gid != getegid()))) {
         cli_note(cli, path,
-                 "warning: other users may write to this directory, and put "
-                 "files in place of those of the store; chmod go-w prevents "
-                 "that");
+                 "warning: other users may write to this directory, and put files in place of "
+                 "those of the store; chmod go-w prevents that");
     }
 }
 
@@ -858,66 +862,42 @@ int cli_close_store(const struct cli *cli, const char *path, struct wal_store *s
     return code;
 }
 
+int cli_use_store(struct cli *cli, const char *path, uint32_t flags)
+{
+    cli->opened = path;
+    return cli_open_store(cli, path, flags, &cli->store);
+}
+
+int cli_close(struct cli *cli, int code)
+{
+    wal_session_close(cli->session);
+    return cli->store != NULL ? cli_close_store(cli, cli->opened, cli->store, code) : code;
+}
+
 /* --- what the verbs share ----------------------------------------------- */
 
-int cli_begin(struct cli *cli, int argc, char **argv, int least, int most, uint32_t flags,
-              struct wal_store **store)
+int cli_open(struct cli *cli, uint32_t flags)
 {
-    int code = cli_parse_operands(cli, argc, argv, NULL, least, most);
+    int code = cli_use_store(cli, cli->items[1], flags);
 
-    return code == CLI_CONTINUE ? cli_open_store(cli, cli->items[1], flags, store) : code;
+    return code == CLI_CONTINUE ? cli_open_session(cli, cli->store, cli->items[2], &cli->session)
+                                : code;
 }
 
-int cli_open(const struct cli *cli, uint32_t flags, struct wal_store **store,
-             struct wal_session **session)
-{
-    int code = cli_open_store(cli, cli->items[1], flags, store);
-
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
-    code = cli_open_session(cli, *store, cli->items[2], session);
-    return code == CLI_CONTINUE ? code : cli_close_store(cli, cli->items[1], *store, code);
-}
-
-int cli_begin_session(struct cli *cli, int argc, char **argv, const struct cli_option *options,
-                      int least, int most, uint32_t flags, struct wal_store **store,
-                      struct wal_session **session)
+int cli_begin(struct cli *cli, int argc, char **argv, const struct cli_option *options, int least,
+              int most, uint32_t flags)
 {
     int code = cli_parse_operands(cli, argc, argv, options, least, most);
 
-    return code == CLI_CONTINUE ? cli_open(cli, flags, store, session) : code;
+    return code == CLI_CONTINUE ? cli_use_store(cli, cli->items[1], flags) : code;
 }
 
-int cli_end_session(const struct cli *cli, struct wal_store *store, struct wal_session *session,
-                    int code)
+int cli_begin_session(struct cli *cli, int argc, char **argv, const struct cli_option *options,
+                      int least, int most, uint32_t flags)
 {
-    wal_session_close(session);
-    return cli_close_store(cli, cli->items[1], store, code);
-}
+    int code = cli_parse_operands(cli, argc, argv, options, least, most);
 
-static int resolve_directory(const struct cli *cli, const char *option, const char *option_value,
-                             char **directory)
-{
-    char *path = option_value != NULL ? cli_absolute_path(option_value) : NULL;
-    int code = cli_check_size(cli, option, path, CLI_TEXT_MAX);
-
-    if (code == CLI_CONTINUE) {
-        *directory = path;
-    } else {
-        free(path);
-    }
-    return code;
-}
-
-int cli_resolve_cwd(const struct cli *cli, const char *cwd, char **directory)
-{
-    return resolve_directory(cli, "--cwd", cwd, directory);
-}
-
-int cli_resolve_root(const struct cli *cli, const char *option, char **root)
-{
-    return resolve_directory(cli, "--root", option, root);
+    return code == CLI_CONTINUE ? cli_open(cli, flags) : code;
 }
 
 int cli_check_checkpoint_id(const struct cli *cli, const char *what, const char *id)

@@ -38,11 +38,11 @@ struct cli {
     bool makes_store; /* the verb creates the store that it names */
 
     const char *verb;
-    bool names_store;   /* walcat, walcheck: the first operand is the store */
-    const char *store;  /* --store, or NULL */
-    int store_at;       /* index among the operands; CLI_NO_STORE: none */
-    bool adds_to_store; /* the verb may create the store */
-    bool json_errors;   /* --json is on the command line */
+    bool names_store;       /* walcat, walcheck: the first operand is the store */
+    const char *store_path; /* --store, or NULL */
+    int store_at;           /* index among the operands; CLI_NO_STORE: none */
+    bool adds_to_store;     /* the verb may create the store */
+    bool json_errors;       /* --json is on the command line */
     bool no_colour;
     bool no_pager;
     struct terminal *terminal;
@@ -53,6 +53,11 @@ struct cli {
     bool force_network_fs;
     int count;    /* operands */
     char **items; /* operands, the store among them */
+
+    /* What the verb has open; the program closes them. */
+    struct wal_store *store;
+    struct wal_session *session;
+    const char *opened; /* the path of `store` */
 };
 
 /* Values of an option that may be repeated. */
@@ -61,14 +66,21 @@ struct cli_values {
     size_t count;
 };
 
-/* An option of one tool or command; exactly one of the last three is set. */
+/* An option of one tool or command; exactly one of the pointers says what it takes. Of what is not
+ * in `values` the last occurrence counts. */
 struct cli_option {
     const char *name;          /* without dashes; NULL ends the table */
     char letter;               /* its short form, or 0 */
-    bool *flag;                /* takes no argument */
-    const char **value;        /* takes an argument; the last occurrence counts */
-    struct cli_values *values; /* takes an argument; every occurrence counts */
-    bool may_be_empty;         /* "" is an argument; else the command line is refused,
+    bool *flag;                /* no argument */
+    const char **value;        /* a text of at most `max` bytes; 0: of any size */
+    struct cli_values *values; /* a text; every occurrence counts */
+    const char **directory;    /* a directory, of which it gets the absolute path */
+    uint64_t *number;          /* a decimal number from `min` to `max` */
+    uint64_t *size;            /* a number of bytes, as cli_parse_size reads it */
+    int64_t *time;             /* a time, as cli_parse_time reads it */
+    uint64_t min;
+    uint64_t max;
+    bool may_be_empty; /* "" is an argument; else the command line is refused,
                         * as that of a script whose variable is not set */
 };
 
@@ -207,6 +219,12 @@ int cli_insert_store(struct cli *cli);
 int cli_open_store(const struct cli *cli, const char *path, uint32_t flags,
                    struct wal_store **store);
 
+/* As cli_open_store; the store is cli->store then, which the program closes. */
+int cli_use_store(struct cli *cli, const char *path, uint32_t flags);
+
+/* Closes cli->session and cli->store. Returns the worse of `code` and the code of closing. */
+int cli_close(struct cli *cli, int code);
+
 /* For verbs that do not use cli_open_store: returns CLI_CONTINUE or, when there is nothing at the
  * path, an exit code after printing how to make a store. */
 int cli_require_store(const struct cli *cli, const char *path);
@@ -253,6 +271,9 @@ int cli_open_session_exact(const struct cli *cli, struct wal_store *store, const
 
 /* Returns the absolute path of a directory, which need not exist; the caller frees it. */
 char *cli_absolute_path(const char *path);
+
+/* The same; the process owns it. */
+const char *cli_keep_absolute(const char *path);
 
 #define CLI_ERROR_INIT WAL_INIT(wal_error)
 
@@ -309,31 +330,18 @@ int cli_atomic_file_commit(struct cli_atomic_file *file, const char *name, int e
 
 /* --- what the verbs share ----------------------------------------------- */
 
-/* Reads the common options, checks that there are `least` to `most` operands (the first is the
- * verb's name), and opens the store, the second operand. CLI_CONTINUE or the exit code. */
-int cli_begin(struct cli *cli, int argc, char **argv, int least, int most, uint32_t flags,
-              struct wal_store **store);
+/* Opens the store, the second operand, and the session, the third one, as those of the verb.
+ * Returns CLI_CONTINUE, or an exit code. */
+int cli_open(struct cli *cli, uint32_t flags);
 
-/* Opens the store, the second operand, and the session, the third one. Returns CLI_CONTINUE, or an
- * exit code; both are closed then. */
-int cli_open(const struct cli *cli, uint32_t flags, struct wal_store **store,
-             struct wal_session **session);
+/* cli_parse_operands, where the first operand is the verb's name, and cli_use_store of the
+ * second one. */
+int cli_begin(struct cli *cli, int argc, char **argv, const struct cli_option *options, int least,
+              int most, uint32_t flags);
 
-/* As cli_begin, with options; opens the session too, the third operand. */
+/* As cli_begin; opens the session too, the third operand. */
 int cli_begin_session(struct cli *cli, int argc, char **argv, const struct cli_option *options,
-                      int least, int most, uint32_t flags, struct wal_store **store,
-                      struct wal_session **session);
-
-/* Closes both; returns the worse of `code` and the code of closing. */
-int cli_end_session(const struct cli *cli, struct wal_store *store, struct wal_session *session,
-                    int code);
-
-/* Sets *directory to the absolute path of --cwd, which the caller frees; null for null. CLI_USAGE
- * if it is too long, with *directory unchanged; else CLI_CONTINUE. */
-int cli_resolve_cwd(const struct cli *cli, const char *cwd, char **directory);
-
-/* As cli_resolve_cwd, for --root. */
-int cli_resolve_root(const struct cli *cli, const char *option, char **root);
+                      int least, int most, uint32_t flags);
 
 /* CLI_USAGE if a checkpoint's id is empty or too long; else CLI_CONTINUE. */
 int cli_check_checkpoint_id(const struct cli *cli, const char *what, const char *id);

@@ -28,30 +28,42 @@ struct tables {
 static int set_option(struct cli *cli, const struct cli_option *option)
 {
     char name[64];
+    int code = CLI_CONTINUE;
 
     if (option->flag != NULL && optarg != NULL) {
-        cli->store = optarg; /* --store=DIR of a verb with a flag --store */
+        cli->store_path = optarg; /* --store=DIR of a verb with a flag --store */
         return CLI_CONTINUE;
     }
     if (option->flag != NULL) {
         *option->flag = true;
         return CLI_CONTINUE;
     }
+    snprintf(name, sizeof(name), "--%s", option->name);
     if (optarg[0] == '\0' && !option->may_be_empty) {
-        snprintf(name, sizeof(name), "--%s", option->name);
         return cli_error(cli, CLI_USAGE, name, "is empty");
     }
-    if (option->value != NULL) {
+    if (option->number != NULL) {
+        code = cli_parse_number(cli, name, optarg, option->max, option->number);
+        if (code == CLI_CONTINUE && *option->number < option->min) {
+            code = cli_error(cli, CLI_USAGE, name, "must be at least %llu",
+                             (unsigned long long)option->min);
+        }
+    } else if (option->size != NULL) {
+        code = cli_parse_size(cli, name, optarg, option->size);
+    } else if (option->time != NULL) {
+        code = cli_parse_time(cli, name, optarg, option->time);
+    } else if (option->directory != NULL) {
+        *option->directory = cli_keep_absolute(optarg);
+        code = cli_check_size(cli, name, *option->directory, CLI_TEXT_MAX);
+    } else if (option->values != NULL) {
+        option->values->items = cli_realloc(
+            option->values->items, (option->values->count + 1) * sizeof(option->values->items[0]));
+        option->values->items[option->values->count++] = optarg;
+    } else {
         *option->value = optarg;
-        return CLI_CONTINUE;
+        code = option->max > 0 ? cli_check_size(cli, name, optarg, option->max) : CLI_CONTINUE;
     }
-    if (option->values == NULL) {
-        return cli_error(cli, CLI_USAGE, option->name, "not understood");
-    }
-    option->values->items = cli_realloc(
-        option->values->items, (option->values->count + 1) * sizeof(option->values->items[0]));
-    option->values->items[option->values->count++] = optarg;
-    return CLI_CONTINUE;
+    return code;
 }
 
 /* Returns the name of the option nearest to an argument, or NULL. */
@@ -191,7 +203,7 @@ int cli_parse(struct cli *cli, int argc, char **argv, const struct cli_option *o
         {.name = NULL},
     };
     const struct cli_option of_verbs[] = {
-        {.name = "store", .value = &cli->store},
+        {.name = "store", .value = &cli->store_path},
         {.name = "no-color", .flag = &cli->no_colour},
         {.name = "no-pager", .flag = &cli->no_pager},
         {.name = NULL},

@@ -465,9 +465,7 @@ static int fail_not_found(const struct cli *cli, struct wal_store *store, const 
         id = match.prefix_count > 0 ? match.prefixes[0] : match.endings[0];
     }
     code = id != NULL ? cli_error_status(cli, WAL_ETRASHED, name,
-                                         "session \"%s\" is in the trash; undelete "
-                                         "it first",
-                                         id)
+                                         "session \"%s\" is in the trash; undelete it first", id)
                       : cli_error_status(cli, WAL_ENOTFOUND, name,
                                          "no such session%s (see: agentwal list)", reason);
     cli_match_deinit(&match);
@@ -631,8 +629,7 @@ int cli_find_trashed(const struct cli *cli, struct wal_store *store, const char 
                             : cli_report(cli, name, status, &error);
     if (code == CLI_CONTINUE && found == NULL) {
         code = cli_error_status(cli, WAL_ENOTFOUND, name,
-                                "no such session in the trash (see: "
-                                "agentwal list --trash)");
+                                "no such session in the trash (see: agentwal list --trash)");
     } else if (code == CLI_CONTINUE) {
         *id = cli_copy_text(found, strlen(found));
     }
@@ -937,10 +934,10 @@ static enum wal_status print_cursor(struct wal_session_cursor *list, struct wal_
     return status;
 }
 
-int cli_print_sessions(const struct cli *cli, struct wal_store *store, const char *path,
-                       const struct wal_session_cursor_options *options, uint64_t limit,
-                       bool cursor, bool subagents)
+int cli_print_sessions(const struct cli *cli, const struct wal_session_cursor_options *options,
+                       uint64_t limit, bool cursor, bool subagents)
 {
+    struct wal_store *store = cli->store;
     struct wal_session_cursor_options all = *options;
     struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal__directory directory;
@@ -990,5 +987,6 @@ int cli_print_sessions(const struct cli *cli, struct wal_store *store, const cha
         return cli_error(cli, CLI_USAGE, "--after",
                          "is not a cursor; use the text that --cursor printed");
     }
-    return status == WAL_OK || status == WAL_END ? CLI_OK : cli_report(cli, path, status, &error);
+    return status == WAL_OK || status == WAL_END ? CLI_OK
+                                                 : cli_report(cli, cli->opened, status, &error);
 }

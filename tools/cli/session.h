@@ -117,14 +117,13 @@ enum wal_status cli_open_latest(struct wal_store *store,
                                 struct wal_error *error);
 
 /*
- * Prints the sessions of the store at `path`, newest first, at most `limit` (0: all): a table, or
+ * Prints the sessions of cli->store, newest first, at most `limit` (0: all): a table, or
  * one object a line with --json. Without `subagents`, those are left out. With `cursor`, and when
  * there are more sessions, prints the cursor of the next page to standard error as its only line.
  * Paths of the directory options->cwd count however they are written. Returns an exit code.
  */
-int cli_print_sessions(const struct cli *cli, struct wal_store *store, const char *path,
-                       const struct wal_session_cursor_options *options, uint64_t limit,
-                       bool cursor, bool subagents);
+int cli_print_sessions(const struct cli *cli, const struct wal_session_cursor_options *options,
+                       uint64_t limit, bool cursor, bool subagents);
 
 /* Whether the session does a part of the work of its parent, which the store has: lists have it
  * below that. The slices of *info hold. */

@@ -570,7 +570,7 @@ struct item {
 
 struct export
 {
-    const struct cli *cli;
+    struct cli *cli;
     struct wal_store *store;
     const char *store_path;
     const char *root;                   /* NULL: standard output */
@@ -765,8 +765,7 @@ static int write_source(const struct convert_source *source, const struct item *
         return item->dir_dialect == NULL || item->dir_dialect->read_ops->stream != NULL
                    ? convert_source_print(source, outcome)
                    : cli_error(source->cli, CLI_NEGATIVE, item->id,
-                               "is a directory of files and cannot be written to "
-                               "standard output");
+                               "is a directory of files and cannot be written to standard output");
     }
     if (item->dir_dialect != NULL) {
         return convert_dir_export(source, item->dir_dialect, outcome);
@@ -935,17 +934,18 @@ int convert_check_root(const struct cli *cli, const char *root)
 /* Opens the store and lists its sessions. */
 static int open_export(struct export *export)
 {
-    int code = cli_open_store(export->cli, export->store_path, WAL_OPEN_READ_ONLY, &export->store);
+    struct cli *cli = export->cli;
+    int code = cli_use_store(cli, cli->items[1], WAL_OPEN_READ_ONLY);
 
-    if (code != CLI_CONTINUE) {
-        return code;
+    if (code == CLI_CONTINUE) {
+        export->store_path = cli->opened;
+        export->store = cli->store;
+        code = list_items(export);
     }
-    code = list_items(export);
-    if (code != CLI_CONTINUE) {
-        return cli_close_store(export->cli, export->store_path, export->store, code);
+    if (code == CLI_CONTINUE) {
+        make_paths_unique(export);
     }
-    make_paths_unique(export);
-    return CLI_CONTINUE;
+    return code;
 }
 
 int verb_export(struct cli *cli, int argc, char **argv)
@@ -962,40 +962,30 @@ int verb_export(struct cli *cli, int argc, char **argv)
     struct export export = {.cli = cli};
     int code = cli_parse(cli, argc, argv, options);
 
-    if (code != CLI_CONTINUE) {
-        goto done;
+    if (code == CLI_CONTINUE) {
+        code = cli_check_operands(cli, to_stdout ? 2 : 3, to_stdout ? 2 : 3);
     }
-    code = cli_check_operands(cli, to_stdout ? 2 : 3, to_stdout ? 2 : 3);
-    if (code != CLI_CONTINUE) {
-        goto done;
+    if (code == CLI_CONTINUE) {
+        code = check_dialect(cli, dialect, &export.dialect);
     }
-    code = check_dialect(cli, dialect, &export.dialect);
-    if (code != CLI_CONTINUE) {
-        goto done;
-    }
-    if (to_stdout && cli->json) {
+    if (code == CLI_CONTINUE && to_stdout && cli->json) {
         code = cli_error(cli, CLI_USAGE, "--json", "not allowed with --stdout");
-        goto done;
     }
-    if (to_stdout && sessions.count != 1) {
+    if (code == CLI_CONTINUE && to_stdout && sessions.count != 1) {
         code = cli_error(cli, CLI_USAGE, "--stdout", "requires exactly one --session");
-        goto done;
     }
-    export.store_path = cli->items[1];
-    export.root = to_stdout ? NULL : cli->items[2];
-    code = convert_check_root(cli, export.root);
-    if (code != CLI_CONTINUE) {
-        goto done;
+    if (code == CLI_CONTINUE) {
+        export.root = to_stdout ? NULL : cli->items[2];
+        code = convert_check_root(cli, export.root);
     }
-    code = open_export(&export);
-    if (code != CLI_CONTINUE) {
-        goto done;
+    if (code == CLI_CONTINUE) {
+        code = open_export(&export);
     }
-    progress_init(&export.progress, !cli->no_progress && !to_stdout);
-    code = sessions.count > 0 ? export_named(&export, &sessions) : export_all(&export);
-    progress_clear(&export.progress);
-    code = cli_close_store(cli, export.store_path, export.store, code);
-done:
+    if (code == CLI_CONTINUE) {
+        progress_init(&export.progress, !cli->no_progress && !to_stdout);
+        code = sessions.count > 0 ? export_named(&export, &sessions) : export_all(&export);
+        progress_clear(&export.progress);
+    }
     free_items(&export);
     free(sessions.items);
     return code;
@@ -1036,47 +1026,28 @@ static int print_path(const struct export *export, struct wal_session *session, 
 int verb_path(struct cli *cli, int argc, char **argv)
 {
     const char *dialect = NULL;
-    const char *stream = NULL;
+    uint64_t stream = 0;
     const struct cli_option options[] = {
         {.name = "dialect", .value = &dialect},
-        {.name = "stream", .value = &stream},
+        {.name = "stream", .number = &stream, .max = 255},
         {.name = NULL},
     };
-    struct wal_session *session = NULL;
     struct export export = {.cli = cli};
-    uint64_t number = 0;
-    int code = cli_parse(cli, argc, argv, options);
+    int code = cli_parse_operands(cli, argc, argv, options, 4, 4);
 
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
-    code = cli_check_operands(cli, 4, 4);
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
-    if (stream != NULL) {
-        code = cli_parse_number(cli, "--stream", stream, 255, &number);
-        if (code != CLI_CONTINUE) {
-            return code;
-        }
-    }
-    code = check_dialect(cli, dialect, &export.dialect);
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
-    export.store_path = cli->items[1];
-    export.root = cli->items[2];
-    code = open_export(&export);
-    if (code != CLI_CONTINUE) {
-        free_items(&export);
-        return code;
-    }
-    code = cli_open_session(cli, export.store, cli->items[3], &session);
     if (code == CLI_CONTINUE) {
-        code = print_path(&export, session, cli->items[3], (uint32_t)number);
-        wal_session_close(session);
+        code = check_dialect(cli, dialect, &export.dialect);
     }
-    code = cli_close_store(cli, export.store_path, export.store, code);
+    if (code == CLI_CONTINUE) {
+        export.root = cli->items[2];
+        code = open_export(&export);
+    }
+    if (code == CLI_CONTINUE) {
+        code = cli_open_session(cli, cli->store, cli->items[3], &cli->session);
+    }
+    if (code == CLI_CONTINUE) {
+        code = print_path(&export, cli->session, cli->items[3], (uint32_t)stream);
+    }
     free_items(&export);
     return code;
 }

@@ -208,7 +208,7 @@ static int create_checkpoint(const struct cli *cli, struct wal_session *session,
 }
 
 struct request {
-    char *root;             /* null: the session's directory */
+    const char *root;       /* null: the session's directory */
     const char *files_from; /* null: not given */
     bool is_zero_ended;
 };
@@ -234,30 +234,26 @@ static int collect_paths(const struct cli *cli, struct wal_session *session,
                : paths_read(cli, names, request->files_from, request->is_zero_ended);
 }
 
-static int run_checkpoint(const struct cli *cli, const struct request *request)
+static int run_checkpoint(struct cli *cli, const struct request *request)
 {
     struct files_paths names = {.items = NULL};
-    struct wal_session *session = NULL;
-    struct wal_store *store = NULL;
-    int code = cli_open(cli, 0, &store, &session);
+    int code = cli_open(cli, 0);
 
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
-    code = collect_paths(cli, session, request, &names);
     if (code == CLI_CONTINUE) {
-        code = create_checkpoint(cli, session, &names, request->root);
+        code = collect_paths(cli, cli->session, request, &names);
+    }
+    if (code == CLI_CONTINUE) {
+        code = create_checkpoint(cli, cli->session, &names, request->root);
     }
     paths_deinit(&names);
-    return cli_end_session(cli, store, session, code);
+    return code;
 }
 
 int verb_checkpoint(struct cli *cli, int argc, char **argv)
 {
     struct request request = {.root = NULL};
-    const char *root = NULL;
     const struct cli_option options[] = {
-        {.name = "root", .value = &root},
+        {.name = "root", .directory = &request.root},
         {.name = "files-from", .value = &request.files_from},
         {.name = "null", .letter = '0', .flag = &request.is_zero_ended},
         {.name = NULL},
@@ -277,12 +273,7 @@ int verb_checkpoint(struct cli *cli, int argc, char **argv)
     if (request.is_zero_ended && request.files_from == NULL) {
         return cli_error(cli, CLI_USAGE, "-0", "allowed only with --files-from");
     }
-    code = cli_resolve_root(cli, root, &request.root);
-    if (code == CLI_CONTINUE) {
-        code = run_checkpoint(cli, &request);
-        free(request.root);
-    }
-    return code;
+    return run_checkpoint(cli, &request);
 }
 
 /* --- checkpoints ---------------------------------------------------------- */
@@ -318,16 +309,14 @@ int verb_checkpoints(struct cli *cli, int argc, char **argv)
     struct wal_checkpoint_info info = WAL_INIT(wal_checkpoint_info);
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_checkpoint_cursor *checkpoints = NULL;
-    struct wal_session *session = NULL;
-    struct wal_store *store = NULL;
     enum wal_status status;
-    int code = cli_begin_session(cli, argc, argv, NULL, 3, 3, WAL_OPEN_READ_ONLY, &store, &session);
+    int code = cli_begin_session(cli, argc, argv, NULL, 3, 3, WAL_OPEN_READ_ONLY);
 
     if (code != CLI_CONTINUE) {
         return code;
     }
     code = CLI_OK;
-    status = wal_checkpoint_cursor_open(session, &checkpoints, &error);
+    status = wal_checkpoint_cursor_open(cli->session, &checkpoints, &error);
     if (status == WAL_OK && !cli->json) {
         printf("%-36s  %-19s  %7s  %11s  %9s  %11s  %s\n", "CHECKPOINT", "CREATED", "FILES",
                "BYTES", "NEW BLOBS", "NEW BYTES", "ROOT");
@@ -346,7 +335,7 @@ int verb_checkpoints(struct cli *cli, int argc, char **argv)
     if (status != WAL_OK && status != WAL_END) {
         code = cli_worse_code(code, cli_report(cli, cli->items[2], status, &error));
     }
-    return cli_end_session(cli, store, session, code);
+    return code;
 }
 
 /* --- checkpoint-show ------------------------------------------------------ */
@@ -383,22 +372,19 @@ int verb_checkpoint_show(struct cli *cli, int argc, char **argv)
     struct wal_file file = WAL_INIT(wal_file);
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_file_cursor *checkpoint = NULL;
-    struct wal_session *session = NULL;
-    struct wal_store *store = NULL;
     enum wal_status status;
     const char *name;
-    int code = cli_begin_session(cli, argc, argv, NULL, 4, 4, WAL_OPEN_READ_ONLY, &store, &session);
+    int code = cli_begin_session(cli, argc, argv, NULL, 4, 4, WAL_OPEN_READ_ONLY);
 
-    if (code != CLI_CONTINUE) {
-        return code;
+    if (code == CLI_CONTINUE) {
+        code = cli_check_checkpoint_id(cli, "ID", cli->items[3]);
     }
-    code = cli_check_checkpoint_id(cli, "ID", cli->items[3]);
     if (code == CLI_CONTINUE) {
         name = cli->items[3];
-        code = cli_complete_name(cli, session, 0, CLI_NAME_CHECKPOINT, &name);
+        code = cli_complete_name(cli, cli->session, 0, CLI_NAME_CHECKPOINT, &name);
     }
     if (code == CLI_CONTINUE) {
-        status = wal_file_cursor_open(session, cli_slice(name), &checkpoint, &error);
+        status = wal_file_cursor_open(cli->session, cli_slice(name), &checkpoint, &error);
         while (status == WAL_OK && !cli_output_failed() &&
                (status = wal_file_cursor_next(checkpoint, &file, &error)) == WAL_OK) {
             print_file(cli, &file);
@@ -407,7 +393,7 @@ int verb_checkpoint_show(struct cli *cli, int argc, char **argv)
         code =
             status == WAL_OK || status == WAL_END ? CLI_OK : cli_report(cli, name, status, &error);
     }
-    return cli_end_session(cli, store, session, code);
+    return code;
 }
 
 /* --- checkpoint-diff ------------------------------------------------------ */
@@ -441,12 +427,10 @@ int verb_checkpoint_diff(struct cli *cli, int argc, char **argv)
 {
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_file_change_cursor *changes = NULL;
-    struct wal_session *session = NULL;
-    struct wal_store *store = NULL;
     enum wal_status status;
     const char *before;
     const char *after;
-    int code = cli_begin_session(cli, argc, argv, NULL, 4, 5, WAL_OPEN_READ_ONLY, &store, &session);
+    int code = cli_begin_session(cli, argc, argv, NULL, 4, 5, WAL_OPEN_READ_ONLY);
 
     if (code != CLI_CONTINUE) {
         return code;
@@ -458,21 +442,21 @@ int verb_checkpoint_diff(struct cli *cli, int argc, char **argv)
         code = cli_check_checkpoint_id(cli, "B", after);
     }
     if (code == CLI_CONTINUE) {
-        code = cli_complete_name(cli, session, 0, CLI_NAME_CHECKPOINT, &before);
+        code = cli_complete_name(cli, cli->session, 0, CLI_NAME_CHECKPOINT, &before);
     }
     if (code == CLI_CONTINUE) {
-        code = cli_complete_name(cli, session, 0, CLI_NAME_CHECKPOINT, &after);
+        code = cli_complete_name(cli, cli->session, 0, CLI_NAME_CHECKPOINT, &after);
     }
     if (code == CLI_CONTINUE) {
-        status =
-            wal_checkpoint_diff(session, cli_slice(before), cli_slice(after), &changes, &error);
+        status = wal_checkpoint_diff(cli->session, cli_slice(before), cli_slice(after), &changes,
+                                     &error);
         if (status == WAL_OK) {
             status = print_changes(cli, changes, &error);
         }
         wal_file_change_cursor_close(changes);
         code = status == WAL_OK ? CLI_OK : cli_report_file(cli, cli->items[0], status, &error);
     }
-    return cli_end_session(cli, store, session, code);
+    return code;
 }
 
 /* --- checkpoint-delete and checkpointing ---------------------------------- */
@@ -480,29 +464,24 @@ int verb_checkpoint_diff(struct cli *cli, int argc, char **argv)
 int verb_checkpoint_delete(struct cli *cli, int argc, char **argv)
 {
     struct wal_error error = CLI_ERROR_INIT;
-    struct wal_session *session = NULL;
-    struct wal_store *store = NULL;
     enum wal_status status;
-    int code = cli_begin_session(cli, argc, argv, NULL, 4, 4, 0, &store, &session);
+    int code = cli_begin_session(cli, argc, argv, NULL, 4, 4, 0);
 
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
-    code = cli_check_checkpoint_id(cli, "ID", cli->items[3]);
     if (code == CLI_CONTINUE) {
-        status = wal_checkpoint_delete(session, cli_slice(cli->items[3]), &error);
+        code = cli_check_checkpoint_id(cli, "ID", cli->items[3]);
+    }
+    if (code == CLI_CONTINUE) {
+        status = wal_checkpoint_delete(cli->session, cli_slice(cli->items[3]), &error);
         code = status == WAL_OK
                    ? cli_print_done(cli, "checkpointId", cli->items[3], "deleted the checkpoint")
                    : cli_report(cli, cli->items[3], status, &error);
     }
-    return cli_end_session(cli, store, session, code);
+    return code;
 }
 
 int verb_checkpointing(struct cli *cli, int argc, char **argv)
 {
     struct wal_error error = CLI_ERROR_INIT;
-    struct wal_session *session = NULL;
-    struct wal_store *store = NULL;
     enum wal_status status;
     bool is_on;
     int code = cli_parse_operands(cli, argc, argv, NULL, 4, 4);
@@ -514,15 +493,15 @@ int verb_checkpointing(struct cli *cli, int argc, char **argv)
     if (!is_on && strcmp(cli->items[3], "off") != 0) {
         return cli_error(cli, CLI_USAGE, cli->items[3], "is neither on nor off");
     }
-    code = cli_open(cli, 0, &store, &session);
+    code = cli_open(cli, 0);
     if (code != CLI_CONTINUE) {
         return code;
     }
-    status = wal_session_set_checkpointing(session, is_on, &error);
+    status = wal_session_set_checkpointing(cli->session, is_on, &error);
     code = status == WAL_OK ? cli_print_done(cli, "checkpointing", cli->items[3],
                                              "checkpoints of this session are now")
                             : cli_report(cli, cli->items[2], status, &error);
-    return cli_end_session(cli, store, session, code);
+    return code;
 }
 
 /* --- import ------------------------------------------------------------- */
@@ -640,9 +619,9 @@ static int run(struct import *import, const char *operand)
 
 int verb_checkpoint_import(struct cli *cli, int argc, char **argv)
 {
-    const char *root_option = NULL;
+    const char *root = NULL;
     const struct cli_option options[] = {
-        {.name = "root", .value = &root_option},
+        {.name = "root", .directory = &root},
         {.name = NULL},
     };
     struct import import = {.cli = cli,
@@ -650,27 +629,16 @@ int verb_checkpoint_import(struct cli *cli, int argc, char **argv)
                                    .skipped = report_skipped,
                                    .progress = show_progress,
                                    .ctx = &import}};
-    char *root = NULL;
-    int code = cli_parse_operands(cli, argc, argv, options, 4, 4);
+    int code = cli_begin_session(cli, argc, argv, options, 4, 4, 0);
 
-    if (code == CLI_CONTINUE) {
-        code = cli_resolve_root(cli, root_option, &root);
-    }
     if (code != CLI_CONTINUE) {
         return code;
     }
     import.in.root = cli_slice(root);
+    import.in.store = cli->store;
+    import.in.session = cli->session;
     progress_init(&import.progress, !cli->no_progress);
-    code = cli_open_store(cli, cli->items[1], 0, &import.in.store);
-    if (code == CLI_CONTINUE) {
-        code = cli_open_session(cli, import.in.store, cli->items[2], &import.in.session);
-        if (code == CLI_CONTINUE) {
-            code = run(&import, cli->items[3]);
-        }
-        code = cli_end_session(cli, import.in.store, import.in.session, code);
-    }
-    free(root);
-    return code;
+    return run(&import, cli->items[3]);
 }
 
 /* --- export ------------------------------------------------------------- */
@@ -743,13 +711,11 @@ int verb_checkpoint_export(struct cli *cli, int argc, char **argv)
     out.name = cli->items[2];
     out.root = cli->items[3];
     progress_init(&progress, !cli->no_progress);
-    code = cli_open_store(cli, cli->items[1], WAL_OPEN_READ_ONLY, &out.store);
+    code = cli_open(cli, WAL_OPEN_READ_ONLY);
     if (code != CLI_CONTINUE) {
         return code;
     }
-    code = cli_open_session(cli, out.store, cli->items[2], &out.session);
-    if (code == CLI_CONTINUE) {
-        code = cli_checkpoint_export(&out);
-    }
-    return cli_end_session(cli, out.store, out.session, code);
+    out.store = cli->store;
+    out.session = cli->session;
+    return cli_checkpoint_export(&out);
 }

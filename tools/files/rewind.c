@@ -286,22 +286,6 @@ static int find_names(const struct cli *cli, struct wal_session *session, struct
                                                        : code;
 }
 
-static int run(const struct cli *cli, struct request *request)
-{
-    struct wal_session *session = NULL;
-    struct wal_store *store = NULL;
-    int code = cli_open(cli, 0, &store, &session);
-
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
-    code = find_names(cli, session, request);
-    if (code == CLI_CONTINUE) {
-        code = rewind_files(cli, session, request);
-    }
-    return cli_end_session(cli, store, session, code);
-}
-
 /* Checks the operands and names; sets the checkpoint. */
 static int check(const struct cli *cli, struct request *request, const char *expected)
 {
@@ -310,9 +294,6 @@ static int check(const struct cli *cli, struct request *request, const char *exp
 
     if (code == CLI_CONTINUE) {
         request->checkpoint = request->to == NULL ? cli->items[3] : NULL;
-        code = cli_check_id(cli, "--to", request->to);
-    }
-    if (code == CLI_CONTINUE) {
         code = cli_check_checkpoint_id(cli, "CHECKPOINT", request->checkpoint);
     }
     return code == CLI_CONTINUE ? cli_check_checkpoint_id(cli, "--expect", expected) : code;
@@ -322,28 +303,30 @@ int verb_rewind(struct cli *cli, int argc, char **argv)
 {
     struct request request = {.options = WAL_INIT(wal_rewind_options)};
     struct wal_rewind_options *wanted = &request.options;
-    const char *root = NULL;
+    const char *directory = NULL;
     const char *expected = NULL;
     bool is_dry = false;
     bool is_forced = false;
     bool moves_head = false;
     const struct cli_option options[] = {
-        {.name = "to", .value = &request.to},
-        {.name = "root", .value = &root},
+        {.name = "to", .value = &request.to, .max = CLI_ID_MAX},
+        {.name = "root", .directory = &directory},
         {.name = "dry-run", .flag = &is_dry},
         {.name = "expect", .value = &expected},
         {.name = "force", .flag = &is_forced},
         {.name = "head", .flag = &moves_head},
         {.name = NULL},
     };
-    char *directory = NULL;
     int code = cli_parse(cli, argc, argv, options);
 
     if (code == CLI_CONTINUE) {
         code = check(cli, &request, expected);
     }
     if (code == CLI_CONTINUE) {
-        code = cli_resolve_root(cli, root, &directory);
+        code = cli_open(cli, 0);
+    }
+    if (code == CLI_CONTINUE) {
+        code = find_names(cli, cli->session, &request);
     }
     if (code != CLI_CONTINUE) {
         return code;
@@ -352,7 +335,5 @@ int verb_rewind(struct cli *cli, int argc, char **argv)
     wanted->expected = cli_slice(expected);
     wanted->flags = (is_dry ? WAL_REWIND_DRY_RUN : 0U) | (is_forced ? WAL_REWIND_FORCE : 0U) |
                     (moves_head || request.to != NULL ? WAL_REWIND_HEAD : 0U);
-    code = run(cli, &request);
-    free(directory);
-    return code;
+    return rewind_files(cli, cli->session, &request);
 }

@@ -619,25 +619,26 @@ static bool has_legacy_projects(struct wal_store *store, const char *directory)
     return has;
 }
 
-int project_open_updated(const struct cli *cli, const char *directory, struct wal_store **store)
+int project_open_updated(struct cli *cli, const char *directory)
 {
     struct wal_open_options options = cli_open_options(cli, 0);
     struct wal_store *written = NULL;
     char project[CLI_PROJECT_SIZE];
     uint64_t count = 0;
-    int code = cli_open_store(cli, cli->items[1], WAL_OPEN_READ_ONLY, store);
+    int code = cli_use_store(cli, cli->items[1], WAL_OPEN_READ_ONLY);
 
-    if (code != CLI_CONTINUE || directory == NULL || !has_legacy_projects(*store, directory)) {
+    if (code != CLI_CONTINUE || directory == NULL || !has_legacy_projects(cli->store, directory)) {
         return code;
     }
     cli_project_find(directory, false, project);
     if (strcmp(project, CLI_PROJECT_GLOBAL) == 0) {
         return code;
     }
-    wal_close(*store, NULL);
+    wal_close(cli->store, NULL);
+    cli->store = NULL;
     if (wal_open(cli->items[1], &options, &written, NULL) == WAL_OK) {
         project_refresh(written, directory, project, &count, NULL);
         wal_close(written, NULL);
     }
-    return cli_open_store(cli, cli->items[1], WAL_OPEN_READ_ONLY, store);
+    return cli_use_store(cli, cli->items[1], WAL_OPEN_READ_ONLY);
 }

@@ -47,6 +47,6 @@ enum wal_status project_refresh_all(struct wal_store *store, uint64_t *count,
 
 /* Opens a store for reading, as cli_open_store does, after updating the sessions of the directory;
  * null: no update. A failed update is ignored. */
-int project_open_updated(const struct cli *cli, const char *directory, struct wal_store **store);
+int project_open_updated(struct cli *cli, const char *directory);
 
 #endif

@@ -608,7 +608,7 @@ enum {
 struct arguments {
     const char *project;
     const char *cwd;
-    const char *limit;
+    uint64_t limit;
     bool run;
 };
 
@@ -717,47 +717,40 @@ static int resume(const struct cli *cli, const struct arguments *arguments, stru
                   char command[SHOWN_RESUME_SIZE])
 {
     struct wal_session_cursor_options options = WAL_INIT(wal_session_cursor_options);
-    char *cwd = arguments->cwd != NULL ? cli_absolute_path(arguments->cwd) : NULL;
     struct wal__directory directory;
-    struct resume_list list = {.store = store, .directory = cwd != NULL ? &directory : NULL};
+    struct resume_list list = {.store = store,
+                               .directory = arguments->cwd != NULL ? &directory : NULL};
     struct wal_error error = CLI_ERROR_INIT;
     struct screen screen = {.file = NULL};
     char query[RESUME_QUERY_SIZE];
-    uint64_t limit = LIMIT;
     enum wal_status status;
-    int code = CLI_CONTINUE;
+    int code;
 
     join(cli, query);
     options.project = cli_slice(arguments->project);
-    wal__directory_init(&directory, cli_slice(cwd));
-    if (arguments->limit != NULL) {
-        code = cli_parse_number(cli, "--limit", arguments->limit, UINT64_MAX, &limit);
-    }
-    if (code == CLI_CONTINUE) {
-        status = wal_session_cursor_open(store, &options, &list.cursor, &error);
-        if (status != WAL_OK) {
-            code = cli_report(cli, cli->items[1], status, &error);
-        } else if (!cli->json && isatty(STDIN_FILENO) == 1 && isatty(STDERR_FILENO) == 1 &&
-                   screen_open(&screen, cli->no_colour)) {
-            code = pick(cli, &screen, store, &list, query, command);
-        } else if (arguments->run) {
-            code = cli_error(cli, CLI_USAGE, "--run", "needs a terminal to pick a session on");
-        } else {
-            code = print_list(cli, &list, query, limit);
-        }
+    wal__directory_init(&directory, cli_slice(arguments->cwd));
+    status = wal_session_cursor_open(store, &options, &list.cursor, &error);
+    if (status != WAL_OK) {
+        code = cli_report(cli, cli->items[1], status, &error);
+    } else if (!cli->json && isatty(STDIN_FILENO) == 1 && isatty(STDERR_FILENO) == 1 &&
+               screen_open(&screen, cli->no_colour)) {
+        code = pick(cli, &screen, store, &list, query, command);
+    } else if (arguments->run) {
+        code = cli_error(cli, CLI_USAGE, "--run", "needs a terminal to pick a session on");
+    } else {
+        code = print_list(cli, &list, query, arguments->limit);
     }
     resume_list_close(&list);
-    free(cwd);
     return code;
 }
 
 int resume_run(struct cli *cli, int argc, char **argv)
 {
-    struct arguments arguments = {.project = NULL};
+    struct arguments arguments = {.limit = LIMIT};
     const struct cli_option options[] = {
         {.name = "project", .value = &arguments.project},
-        {.name = "cwd", .value = &arguments.cwd},
-        {.name = "limit", .value = &arguments.limit},
+        {.name = "cwd", .directory = &arguments.cwd},
+        {.name = "limit", .number = &arguments.limit, .max = UINT64_MAX},
         {.name = "run", .flag = &arguments.run},
         {.name = NULL},
     };

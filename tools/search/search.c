@@ -477,12 +477,12 @@ struct arguments {
     const char *project;
     const char *cwd;
     const char *session;
-    const char *since;
-    const char *until;
+    int64_t since_ms;
+    int64_t until_ms;
     struct cli_values roles;
     const char *tool;
-    const char *limit;
-    const char *around;
+    uint64_t limit;  /* 0: the default */
+    uint64_t around; /* UINT64_MAX: not given */
     bool deep;
     bool substring;
 };
@@ -492,7 +492,6 @@ struct search {
     struct wal_search_query query;
     struct wal_session *session; /* --session, or NULL */
     char *text;
-    char *cwd;
     struct progress progress;
 };
 
@@ -586,8 +585,7 @@ static int fill_query(const struct cli *cli, struct wal_store *store,
                       const struct arguments *arguments, struct search *search)
 {
     struct wal_search_query *query = &search->query;
-    uint64_t limit = 0;
-    int code = CLI_CONTINUE;
+    int code;
 
     query->text = cli_slice(search->text);
     query->project = cli_slice(arguments->project);
@@ -596,23 +594,11 @@ static int fill_query(const struct cli *cli, struct wal_store *store,
     query->flags |= arguments->substring ? WAL_SEARCH_SUBSTRING : 0U;
     query->progress = show_progress;
     query->ctx = &search->progress;
-    if (arguments->cwd != NULL) {
-        search->cwd = cli_absolute_path(arguments->cwd);
-        query->cwd = cli_slice(search->cwd);
-    }
-    if (arguments->limit != NULL) {
-        code = cli_parse_number(cli, "--limit", arguments->limit, 100000, &limit);
-        query->session_limit = (uint32_t)limit;
-    }
-    if (code == CLI_CONTINUE) {
-        code = cli_parse_time(cli, "--since", arguments->since, &query->since_ms);
-    }
-    if (code == CLI_CONTINUE) {
-        code = cli_parse_time(cli, "--until", arguments->until, &query->until_ms);
-    }
-    if (code == CLI_CONTINUE) {
-        code = parse_roles(cli, &arguments->roles, &query->roles);
-    }
+    query->cwd = cli_slice(arguments->cwd);
+    query->session_limit = (uint32_t)arguments->limit;
+    query->since_ms = arguments->since_ms;
+    query->until_ms = arguments->until_ms;
+    code = parse_roles(cli, &arguments->roles, &query->roles);
     return code == CLI_CONTINUE ? set_session(cli, store, arguments->session, search) : code;
 }
 
@@ -625,7 +611,8 @@ static int query_and_print(const struct cli *cli, struct wal_store *store, struc
     struct search_print print = {.cli = cli,
                                  .store = store,
                                  .query = search->text,
-                                 .shows_around = arguments->around != NULL};
+                                 .shows_around = arguments->around != UINT64_MAX,
+                                 .around = arguments->around};
     struct wal_search_summary summary = WAL_INIT(wal_search_summary);
     struct wal_search_cursor *cursor = NULL;
     struct wal_search *handle = NULL;
@@ -633,12 +620,6 @@ static int query_and_print(const struct cli *cli, struct wal_store *store, struc
     enum wal_status status;
     int code;
 
-    if (arguments->around != NULL) {
-        code = cli_parse_number(cli, "--around", arguments->around, 1000, &print.around);
-        if (code != CLI_CONTINUE) {
-            return code;
-        }
-    }
     status = wal_search_open(store, NULL, &handle, &error);
     if (status == WAL_OK) {
         status = wal_search_find(handle, &search->query, &cursor, &summary, &error);
@@ -663,30 +644,29 @@ static int query_and_print(const struct cli *cli, struct wal_store *store, struc
 
 int search_run(struct cli *cli, int argc, char **argv)
 {
-    struct arguments arguments = {.project = NULL};
+    struct arguments arguments = {.around = UINT64_MAX};
     const struct cli_option options[] = {
         {.name = "project", .value = &arguments.project},
-        {.name = "cwd", .value = &arguments.cwd},
+        {.name = "cwd", .directory = &arguments.cwd},
         {.name = "session", .value = &arguments.session},
-        {.name = "since", .value = &arguments.since},
-        {.name = "until", .value = &arguments.until},
+        {.name = "since", .time = &arguments.since_ms},
+        {.name = "until", .time = &arguments.until_ms},
         {.name = "role", .values = &arguments.roles},
         {.name = "tool", .value = &arguments.tool},
-        {.name = "limit", .value = &arguments.limit},
-        {.name = "around", .value = &arguments.around},
+        {.name = "limit", .number = &arguments.limit, .max = 100000},
+        {.name = "around", .number = &arguments.around, .max = 1000},
         {.name = "deep", .flag = &arguments.deep},
         {.name = "substring", .flag = &arguments.substring},
         {.name = NULL},
     };
     struct search search = {.query = WAL_INIT(wal_search_query)};
-    struct wal_store *store = NULL;
     int code = cli_parse(cli, argc, argv, options);
 
     if (code == CLI_CONTINUE && arguments.tool == NULL && cli->count < 3) {
         code = cli_error(cli, CLI_USAGE, "search", "no word to search for");
     }
     if (code == CLI_CONTINUE) {
-        code = cli_open_store(cli, cli->items[1], 0, &store);
+        code = cli_use_store(cli, cli->items[1], 0);
     }
     if (code != CLI_CONTINUE) {
         free(arguments.roles.items);
@@ -694,15 +674,14 @@ int search_run(struct cli *cli, int argc, char **argv)
     }
     progress_init(&search.progress, !cli->no_progress);
     search.text = join(cli->items, 2, cli->count);
-    code = fill_query(cli, store, &arguments, &search);
+    code = fill_query(cli, cli->store, &arguments, &search);
     if (code == CLI_CONTINUE) {
-        code = query_and_print(cli, store, &search, &arguments);
+        code = query_and_print(cli, cli->store, &search, &arguments);
     }
     wal_session_close(search.session);
     free(arguments.roles.items);
     free(search.text);
-    free(search.cwd);
-    return cli_close_store(cli, cli->items[1], store, code);
+    return code;
 }
 
 /* --- index -------------------------------------------------------------- */
@@ -741,13 +720,12 @@ int search_run_index(struct cli *cli, int argc, char **argv)
     };
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_search *search = NULL;
-    struct wal_store *store = NULL;
     struct progress progress;
     enum wal_status status;
     int code = cli_parse_operands(cli, argc, argv, options, 2, 2);
 
     if (code == CLI_CONTINUE) {
-        code = cli_open_store(cli, cli->items[1], 0, &store);
+        code = cli_use_store(cli, cli->items[1], 0);
     }
     if (code != CLI_CONTINUE) {
         return code;
@@ -756,7 +734,7 @@ int search_run_index(struct cli *cli, int argc, char **argv)
     update.flags = deep ? WAL_SEARCH_UPDATE_DEEP : 0U;
     update.progress = show_progress;
     update.ctx = &progress;
-    status = wal_search_open(store, NULL, &search, &error);
+    status = wal_search_open(cli->store, NULL, &search, &error);
     if (status == WAL_OK) {
         status = wal_search_update(search, &update, &result, &error);
     }
@@ -773,5 +751,5 @@ int search_run_index(struct cli *cli, int argc, char **argv)
         code = cli_report(cli, "index", status, &error);
     }
     wal_search_close(search);
-    return cli_close_store(cli, cli->items[1], store, code);
+    return code;
 }

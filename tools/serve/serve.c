@@ -166,8 +166,7 @@ static void route_request(struct serve_exchange *exchange)
                               "this resource does not have the method %s", exchange->method);
     } else {
         serve_exchange_refuse(exchange, MHD_HTTP_NOT_FOUND,
-                              "there is no such resource; docs/seeing.md lists "
-                              "them");
+                              "there is no such resource; docs/seeing.md lists them");
     }
 }
 
@@ -216,17 +215,15 @@ static char *place(const struct cli *cli, const char *name)
     }
     if (!is_safe_parent(runtime)) {
         (void)cli_error(cli, CLI_FAILED, runtime,
-                        "is not a directory in which only you can replace "
-                        "files; set XDG_RUNTIME_DIR, or name a file with "
-                        "--socket or --token-file");
+                        "is not a directory in which only you can replace files; set "
+                        "XDG_RUNTIME_DIR, or name a file with --socket or --token-file");
         return NULL;
     }
     folder = cli_format("%s/agentwal", runtime);
     if ((mkdir(folder, S_IRWXU) != 0 && errno != EEXIST) || !is_own_directory(folder)) {
         (void)cli_error(cli, CLI_FAILED, folder,
-                        "is not a directory that only you can read; set "
-                        "XDG_RUNTIME_DIR, or name a file with --socket or "
-                        "--token-file");
+                        "is not a directory that only you can read; set XDG_RUNTIME_DIR, or name a "
+                        "file with --socket or --token-file");
         free(folder);
         return NULL;
     }
@@ -335,12 +332,12 @@ enum {
 };
 
 struct arguments {
-    const char *port;
+    uint64_t port; /* UINT64_MAX: not given */
     const char *socket;
     const char *token_file;
-    const char *connections;
-    const char *idle;
-    const char *link_time;
+    uint64_t connections;
+    uint64_t idle_s;
+    uint64_t link_s; /* UINT64_MAX: not given */
     const char *prices;
     bool writes;
     bool opens;
@@ -357,65 +354,35 @@ struct serving {
     char url[URL_SIZE];
 };
 
-static int read_number(const struct cli *cli, const char *option, const char *text, uint64_t min,
-                       uint64_t max, unsigned *number)
-{
-    uint64_t value = *number;
-    int code = CLI_CONTINUE;
-
-    if (text != NULL) {
-        code = cli_parse_number(cli, option, text, max, &value);
-    }
-    if (code == CLI_CONTINUE && value < min) {
-        code = cli_error(cli, CLI_USAGE, option, "must be at least %llu", (unsigned long long)min);
-    }
-    *number = (unsigned)value;
-    return code;
-}
-
-/* Reads the options that are numbers. */
 static int configure(const struct cli *cli, const struct arguments *arguments,
                      struct serving *serving)
 {
-    struct serve_server *server = &serving->server;
-    unsigned port = 0;
-    int code;
+    bool has_port = arguments->port != UINT64_MAX;
 
-    if (arguments->port != NULL && arguments->socket != NULL) {
+    if (has_port && arguments->socket != NULL) {
         return cli_error(cli, CLI_USAGE, "--socket", "cannot be given with --port");
     }
-    if (arguments->port == NULL &&
-        (arguments->opens || arguments->token_file != NULL || arguments->link_time != NULL)) {
+    if (!has_port &&
+        (arguments->opens || arguments->token_file != NULL || arguments->link_s != UINT64_MAX)) {
         return cli_error(cli, CLI_USAGE,
                          arguments->opens                ? "--open"
                          : arguments->token_file != NULL ? "--token-file"
                                                          : "--link-time",
                          "needs --port");
     }
-    *server = (struct serve_server){
+    serving->server = (struct serve_server){
         .cli = cli,
         .can_write = arguments->writes,
-        .has_port = arguments->port != NULL,
-        .connection_limit = SERVE_CONNECTIONS,
-        .idle_s = SERVE_IDLE_S,
+        .has_port = has_port,
+        .port = has_port ? (uint16_t)arguments->port : 0,
+        .connection_limit = (unsigned)arguments->connections,
+        .idle_s = (unsigned)arguments->idle_s,
         .route = route_request,
         .list_methods = serve_list_methods,
     };
-    serving->link_s = SERVE_LINK_S;
-    code = read_number(cli, "--port", arguments->port, 0, UINT16_MAX, &port);
-    if (code == CLI_CONTINUE) {
-        code = read_number(cli, "--connections", arguments->connections, 1, CONNECTIONS_MAX,
-                           &server->connection_limit);
-    }
-    if (code == CLI_CONTINUE) {
-        code = read_number(cli, "--idle", arguments->idle, 1, IDLE_MAX_S, &server->idle_s);
-    }
-    if (code == CLI_CONTINUE) {
-        code =
-            read_number(cli, "--link-time", arguments->link_time, 1, LINK_MAX_S, &serving->link_s);
-    }
-    server->port = (uint16_t)port;
-    return code;
+    serving->link_s =
+        arguments->link_s != UINT64_MAX ? (unsigned)arguments->link_s : (unsigned)SERVE_LINK_S;
+    return CLI_CONTINUE;
 }
 
 /* Names the socket, or makes the token of the port. */
@@ -606,16 +573,19 @@ static int serve(struct serving *serving, const struct arguments *arguments)
 
 int serve_run(struct cli *cli, int argc, char **argv)
 {
-    struct arguments arguments = {.port = NULL};
+    struct arguments arguments = {.port = UINT64_MAX,
+                                  .connections = SERVE_CONNECTIONS,
+                                  .idle_s = SERVE_IDLE_S,
+                                  .link_s = UINT64_MAX};
     static struct serving serving;
     static struct usage_prices prices;
     const struct cli_option options[] = {
-        {.name = "port", .value = &arguments.port},
+        {.name = "port", .number = &arguments.port, .max = UINT16_MAX},
         {.name = "socket", .value = &arguments.socket},
         {.name = "token-file", .value = &arguments.token_file},
-        {.name = "connections", .value = &arguments.connections},
-        {.name = "idle", .value = &arguments.idle},
-        {.name = "link-time", .value = &arguments.link_time},
+        {.name = "connections", .number = &arguments.connections, .min = 1, .max = CONNECTIONS_MAX},
+        {.name = "idle", .number = &arguments.idle_s, .min = 1, .max = IDLE_MAX_S},
+        {.name = "link-time", .number = &arguments.link_s, .min = 1, .max = LINK_MAX_S},
         {.name = "prices", .value = &arguments.prices},
         {.name = "write", .flag = &arguments.writes},
         {.name = "open", .flag = &arguments.opens},
@@ -632,13 +602,13 @@ int serve_run(struct cli *cli, int argc, char **argv)
     }
     if (code == CLI_CONTINUE) {
         block_signals(&serving.mask); /* before the store has threads */
-        code = cli_open_store(cli, cli->items[1], 0, &serving.server.store);
+        code = cli_use_store(cli, cli->items[1], 0);
     }
     if (code == CLI_CONTINUE) {
+        serving.server.store = cli->store;
         mallopt(M_MMAP_THRESHOLD, RETURNED_SIZE);
         mallopt(M_ARENA_MAX, ARENAS);
         code = serve(&serving, &arguments);
-        code = cli_close_store(cli, cli->items[1], serving.server.store, code);
     }
     usage_prices_deinit(&prices);
     return code;

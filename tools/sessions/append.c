@@ -256,54 +256,42 @@ static int set_durability(struct append *append, const char *name)
                      "'%s' is not durable, written, queued or cluster", name);
 }
 
-static int run(struct append *append, const struct cli *cli, bool each, bool creates)
+static int run(struct append *append, struct cli *cli, bool each, bool creates)
 {
-    struct wal_store *store = NULL;
-    int code = cli_open_store(cli, cli->items[1], 0, &store);
+    int code = cli_use_store(cli, cli->items[1], 0);
 
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
-    code = creates ? cli_open_or_create_session(cli, store, cli->items[2], &append->session)
-                   : cli_open_session(cli, store, cli->items[2], &append->session);
     if (code == CLI_CONTINUE) {
-        code = each ? append_each(append) : append_batch(append);
-        wal_session_close(append->session);
+        code = creates ? cli_open_or_create_session(cli, cli->store, cli->items[2], &cli->session)
+                       : cli_open_session(cli, cli->store, cli->items[2], &cli->session);
     }
-    return cli_close_store(cli, cli->items[1], store, code);
+    if (code == CLI_CONTINUE) {
+        append->session = cli->session;
+        code = each ? append_each(append) : append_batch(append);
+    }
+    return code;
 }
 
 int verb_append(struct cli *cli, int argc, char **argv)
 {
     const char *durability = "durable";
     const char *expected = NULL;
-    const char *stream_text = "0";
     bool each = false;
     bool creates = false;
+    uint64_t stream = 0;
     const struct cli_option options[] = {
         {.name = "create", .flag = &creates},
         {.name = "each", .flag = &each},
         {.name = "durability", .value = &durability},
-        {.name = "expect-tail", .value = &expected, .may_be_empty = true},
-        {.name = "stream", .value = &stream_text},
+        {.name = "expect-tail", .value = &expected, .max = CLI_ID_MAX, .may_be_empty = true},
+        {.name = "stream", .number = &stream, .max = 255},
         {.name = NULL},
     };
     struct append append = {.cli = cli};
-    uint64_t stream = 0;
-    int code = cli_parse(cli, argc, argv, options);
+    int code = cli_parse_operands(cli, argc, argv, options, 3, 3);
 
     append.options.struct_size = sizeof(append.options);
     if (code == CLI_CONTINUE) {
-        code = cli_check_operands(cli, 3, 3);
-    }
-    if (code == CLI_CONTINUE) {
         code = set_durability(&append, durability);
-    }
-    if (code == CLI_CONTINUE) {
-        code = cli_parse_number(cli, "--stream", stream_text, 255, &stream);
-    }
-    if (code == CLI_CONTINUE) {
-        code = cli_check_id(cli, "--expect-tail", expected);
     }
     if (code == CLI_CONTINUE && creates) {
         code = cli_check_new_id(cli, "SESSION", cli->items[2]);

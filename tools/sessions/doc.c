@@ -52,13 +52,12 @@ static void print_head(const struct cli *cli, const struct wal_head *head)
 }
 
 /* Prints all heads, or those of one stream. */
-static int list_heads(const struct cli *cli, struct wal_session *session,
-                      const struct head_request *request)
+static int list_heads(const struct cli *cli, const struct head_request *request)
 {
     struct wal_head head = WAL_INIT(wal_head);
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_head_cursor *heads = NULL;
-    enum wal_status status = wal_head_cursor_open(session, &heads, &error);
+    enum wal_status status = wal_head_cursor_open(cli->session, &heads, &error);
 
     while (status == WAL_OK && !cli_output_failed() &&
            (status = wal_head_cursor_next(heads, &head, &error)) == WAL_OK) {
@@ -89,13 +88,12 @@ static void print_entry(const struct cli *cli, const struct head_request *reques
     wal__json_out_close_line(&json);
 }
 
-static int show(const struct cli *cli, struct wal_session *session,
-                const struct head_request *request)
+static int show(const struct cli *cli, const struct head_request *request)
 {
     struct wal_error error = CLI_ERROR_INIT;
     char entry[256];
     enum wal_status status =
-        wal_head_get(session, request->stream, cli_slice(request->name), entry, &error);
+        wal_head_get(cli->session, request->stream, cli_slice(request->name), entry, &error);
 
     if (status != WAL_OK) {
         return cli_report(cli, request->name, status, &error);
@@ -104,8 +102,7 @@ static int show(const struct cli *cli, struct wal_session *session,
     return CLI_OK;
 }
 
-static int move(const struct cli *cli, struct wal_session *session,
-                const struct head_request *request)
+static int move(const struct cli *cli, const struct head_request *request)
 {
     struct wal_head head = {
         .struct_size = sizeof(head),
@@ -118,7 +115,7 @@ static int move(const struct cli *cli, struct wal_session *session,
     };
     struct wal_error error = CLI_ERROR_INIT;
     char previous[256];
-    enum wal_status status = wal_head_move(session, &head, previous, &error);
+    enum wal_status status = wal_head_move(cli->session, &head, previous, &error);
 
     if (status == WAL_OK) {
         print_entry(cli, request, "previous", previous);
@@ -131,9 +128,9 @@ static int move(const struct cli *cli, struct wal_session *session,
 }
 
 /* The name of a head that is moved may be new: it is not completed. */
-static int complete_names(const struct cli *cli, struct wal_session *session,
-                          struct head_request *request)
+static int complete_names(const struct cli *cli, struct head_request *request)
 {
+    struct wal_session *session = cli->session;
     int code;
 
     if (request->entry == NULL) {
@@ -145,63 +142,40 @@ static int complete_names(const struct cli *cli, struct wal_session *session,
                                 : code;
 }
 
-static int run(const struct cli *cli, struct head_request *request)
+static int run(struct cli *cli, struct head_request *request)
 {
     uint32_t flags = request->entry != NULL ? 0 : WAL_OPEN_READ_ONLY;
-    struct wal_session *session = NULL;
-    struct wal_store *store = NULL;
-    int code = cli_open(cli, flags, &store, &session);
+    int code = cli_open(cli, flags);
 
+    if (code == CLI_CONTINUE) {
+        code = complete_names(cli, request);
+    }
     if (code != CLI_CONTINUE) {
         return code;
     }
-    code = complete_names(cli, session, request);
-    if (code == CLI_CONTINUE && request->name == NULL) {
-        code = list_heads(cli, session, request);
-    } else if (code == CLI_CONTINUE) {
-        code = request->entry != NULL ? move(cli, session, request) : show(cli, session, request);
+    if (request->name == NULL) {
+        return list_heads(cli, request);
     }
-    wal_session_close(session);
-    return cli_close_store(cli, cli->items[1], store, code);
-}
-
-static int check_limits(const struct cli *cli, const struct head_request *request)
-{
-    int code = cli_check_id(cli, "NAME", request->name);
-
-    if (code == CLI_CONTINUE) {
-        code = cli_check_id(cli, "ENTRY", request->entry);
-    }
-    if (code == CLI_CONTINUE) {
-        code = cli_check_id(cli, "--expect", request->expected);
-    }
-    if (code == CLI_CONTINUE) {
-        code = cli_check_size(cli, "--note", request->note, CLI_TEXT_MAX);
-    }
-    return code;
+    return request->entry != NULL ? move(cli, request) : show(cli, request);
 }
 
 int verb_head(struct cli *cli, int argc, char **argv)
 {
     struct head_request request = {.name = NULL};
-    const char *stream_text = NULL;
+    uint64_t stream = UINT64_MAX;
     const struct cli_option options[] = {
-        {.name = "expect", .value = &request.expected, .may_be_empty = true},
-        {.name = "note", .value = &request.note, .may_be_empty = true},
-        {.name = "stream", .value = &stream_text},
+        {.name = "expect", .value = &request.expected, .max = CLI_ID_MAX, .may_be_empty = true},
+        {.name = "note", .value = &request.note, .max = CLI_TEXT_MAX, .may_be_empty = true},
+        {.name = "stream", .number = &stream, .max = 255},
         {.name = NULL},
     };
-    uint64_t stream = 0;
     int code = cli_parse_operands(cli, argc, argv, options, 3, 5);
 
-    if (code == CLI_CONTINUE && stream_text != NULL) {
-        code = cli_parse_number(cli, "--stream", stream_text, 255, &stream);
-    }
     if (code != CLI_CONTINUE) {
         return code;
     }
-    request.stream = (uint32_t)stream;
-    request.has_stream = stream_text != NULL;
+    request.has_stream = stream != UINT64_MAX;
+    request.stream = request.has_stream ? (uint32_t)stream : 0;
     request.name = cli->count > 3 ? cli->items[3] : NULL;
     request.entry = cli->count > 4 ? cli->items[4] : NULL;
     if (request.name != NULL && request.name[0] == '\0') {
@@ -211,7 +185,10 @@ int verb_head(struct cli *cli, int argc, char **argv)
         return cli_error(cli, CLI_USAGE, request.note != NULL ? "--note" : "--expect",
                          "allowed only with NAME and ENTRY");
     }
-    code = check_limits(cli, &request);
+    code = cli_check_id(cli, "NAME", request.name);
+    if (code == CLI_CONTINUE) {
+        code = cli_check_id(cli, "ENTRY", request.entry);
+    }
     return code == CLI_CONTINUE ? run(cli, &request) : code;
 }
 
@@ -228,8 +205,6 @@ struct request {
     uint64_t version;     /* parsed from `expected` or `at` */
     bool of_store;
     bool history;
-    struct wal_store *store;
-    struct wal_session *session; /* null: documents of the store */
 };
 
 static int fail(const struct request *request, enum wal_status status,
@@ -322,7 +297,7 @@ static int put(const struct request *request)
     } else {
         doc.value.data = value.span.data;
         doc.value.size = value.span.size;
-        status = wal_doc_put(request->store, request->session, &doc, &version, &error);
+        status = wal_doc_put(request->cli->store, request->cli->session, &doc, &version, &error);
         code = finish(request, status, version, &error);
     }
     free(input);
@@ -335,7 +310,7 @@ static int delete (const struct request *request)
     struct wal_error error = CLI_ERROR_INIT;
     uint64_t version = 0;
     enum wal_status status =
-        wal_doc_delete(request->store, request->session, &doc, &version, &error);
+        wal_doc_delete(request->cli->store, request->cli->session, &doc, &version, &error);
 
     return finish(request, status, version, &error);
 }
@@ -372,7 +347,7 @@ static int get(const struct request *request)
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_doc_cursor *docs = NULL;
     enum wal_status status =
-        wal_doc_cursor_open(request->store, request->session, NULL, &docs, &error);
+        wal_doc_cursor_open(request->cli->store, request->cli->session, NULL, &docs, &error);
 
     if (status == WAL_OK) {
         status = wal_doc_cursor_get(docs, cli_slice(request->key), request->version, &doc, &error);
@@ -415,7 +390,8 @@ static int print_all(const struct request *request, bool values)
 
     options.flags =
         (values ? 0U : WAL_DOC_CURSOR_KEYS) | (request->history ? WAL_DOC_CURSOR_HISTORY : 0U);
-    status = wal_doc_cursor_open(request->store, request->session, &options, &docs, &error);
+    status =
+        wal_doc_cursor_open(request->cli->store, request->cli->session, &options, &docs, &error);
     while (status == WAL_OK && !cli_output_failed() &&
            (status = wal_doc_cursor_next(docs, &doc, &error)) == WAL_OK) {
         if (values) {
@@ -513,18 +489,10 @@ int verb_doc(struct cli *cli, int argc, char **argv)
     code = check(cli, &request, verb);
     cli->adds_to_store = verb != NULL && verb->run == put && request.of_store;
     if (code == CLI_CONTINUE) {
-        code = cli_open_store(cli, cli->items[2], verb->writes ? 0 : WAL_OPEN_READ_ONLY,
-                              &request.store);
+        code = cli_use_store(cli, cli->items[2], verb->writes ? 0 : WAL_OPEN_READ_ONLY);
     }
-    if (code != CLI_CONTINUE) {
-        return code;
+    if (code == CLI_CONTINUE && !request.of_store) {
+        code = cli_open_session(cli, cli->store, cli->items[3], &cli->session);
     }
-    if (!request.of_store) {
-        code = cli_open_session(cli, request.store, cli->items[3], &request.session);
-    }
-    if (code == CLI_CONTINUE) {
-        code = verb->run(&request);
-    }
-    wal_session_close(request.session);
-    return cli_close_store(cli, cli->items[2], request.store, code);
+    return code == CLI_CONTINUE ? verb->run(&request) : code;
 }

@@ -15,20 +15,6 @@
 #include "tools/cli/verbs.h"
 #include "tools/project/project.h"
 
-static int create(const struct cli *cli, struct wal_store *store,
-                  const struct wal_session_options *options, const char *id)
-{
-    struct wal_error error = CLI_ERROR_INIT;
-    struct wal_session *session = NULL;
-    enum wal_status status;
-
-    status = wal_session_create(store, options, &session, &error);
-    if (status != WAL_OK) {
-        return cli_report(cli, id != NULL ? id : cli->items[1], status, &error);
-    }
-    return cli_print_id(cli, session);
-}
-
 /* Sets the project of a new session of the directory. Sessions of former projects are updated
  * first, so that the new session is the newest. A failure is ignored: the next access tries
  * again. */
@@ -47,85 +33,67 @@ int cli_open_or_create_session(const struct cli *cli, struct wal_store *store, c
     struct wal_session_options wanted = WAL_INIT(wal_session_options);
     struct wal_error error = CLI_ERROR_INIT;
     char found[CLI_PROJECT_SIZE];
-    char *directory;
     enum wal_status status = wal_session_open(store, cli_slice(id), session, &error);
 
     if (status == WAL_ENOTFOUND) {
-        directory = cli_absolute_path(".");
+        const char *directory = cli_keep_absolute(".");
+
         cli_project_find(directory, true, found);
         find_project(store, &wanted, directory, found);
         wanted.id = cli_slice(id);
         wanted.cwd = cli_slice(directory);
         status = wal_session_create(store, &wanted, session, &error);
-        free(directory);
     }
     return status == WAL_OK ? CLI_CONTINUE : cli_report(cli, id, status, &error);
-}
-
-static int check_new_session(const struct cli *cli, const char *id, const char *title,
-                             const char *meta, const char *project)
-{
-    int code = cli_check_new_id(cli, "--id", id);
-
-    if (code == CLI_CONTINUE) {
-        code = cli_check_size(cli, "--title", title, CLI_TEXT_MAX);
-    }
-    if (code == CLI_CONTINUE) {
-        code = cli_check_size(cli, "--project", project, CLI_TEXT_MAX);
-    }
-    /* Empty text means no metadata. */
-    if (code == CLI_CONTINUE && meta != NULL && meta[0] != '\0') {
-        code = cli_check_object(cli, "--meta", meta);
-    }
-    return code;
 }
 
 int verb_create(struct cli *cli, int argc, char **argv)
 {
     const char *id = NULL;
-    const char *cwd = ".";
+    const char *directory = NULL;
     const char *title = NULL;
     const char *meta = NULL;
     const char *project = NULL;
     const struct cli_option options[] = {
         {.name = "id", .value = &id},
-        {.name = "cwd", .value = &cwd},
-        {.name = "project", .value = &project, .may_be_empty = true},
-        {.name = "title", .value = &title, .may_be_empty = true},
+        {.name = "cwd", .directory = &directory},
+        {.name = "project", .value = &project, .max = CLI_TEXT_MAX, .may_be_empty = true},
+        {.name = "title", .value = &title, .max = CLI_TEXT_MAX, .may_be_empty = true},
         {.name = "meta", .value = &meta},
         {.name = NULL},
     };
     struct wal_session_options wanted = WAL_INIT(wal_session_options);
-    struct wal_store *store = NULL;
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal_session *session = NULL;
+    enum wal_status status;
     char found[CLI_PROJECT_SIZE];
-    char *directory;
     int code = cli_parse_operands(cli, argc, argv, options, 2, 2);
 
     if (code == CLI_CONTINUE) {
-        code = check_new_session(cli, id, title, meta, project);
+        code = cli_check_new_id(cli, "--id", id);
     }
     if (code == CLI_CONTINUE) {
-        code = cli_resolve_cwd(cli, cwd, &directory);
+        code = cli_check_object(cli, "--meta", meta);
+    }
+    if (code == CLI_CONTINUE) {
+        code = cli_use_store(cli, cli->items[1], 0);
     }
     if (code != CLI_CONTINUE) {
         return code;
     }
-    code = cli_open_store(cli, cli->items[1], 0, &store);
-    if (code == CLI_CONTINUE) {
-        wanted.id = cli_slice(id);
-        wanted.cwd = cli_slice(directory);
-        wanted.title = cli_slice(title);
-        wanted.metadata = cli_slice(meta);
-        wanted.project = cli_slice(project);
-        if (project == NULL) {
-            cli_project_find(directory, true, found);
-            find_project(store, &wanted, directory, found);
-        }
-        code = create(cli, store, &wanted, id);
-        code = cli_close_store(cli, cli->items[1], store, code);
+    directory = directory != NULL ? directory : cli_keep_absolute(".");
+    wanted.id = cli_slice(id);
+    wanted.cwd = cli_slice(directory);
+    wanted.title = cli_slice(title);
+    wanted.metadata = cli_slice(meta);
+    wanted.project = cli_slice(project);
+    if (project == NULL) {
+        cli_project_find(directory, true, found);
+        find_project(cli->store, &wanted, directory, found);
     }
-    free(directory);
-    return code;
+    status = wal_session_create(cli->store, &wanted, &session, &error);
+    return status == WAL_OK ? cli_print_id(cli, session)
+                            : cli_report(cli, id != NULL ? id : cli->items[1], status, &error);
 }
 
 int verb_fork(struct cli *cli, int argc, char **argv)
@@ -133,39 +101,32 @@ int verb_fork(struct cli *cli, int argc, char **argv)
     const char *at = NULL;
     const char *id = NULL;
     const struct cli_option options[] = {
-        {.name = "at", .value = &at},
+        {.name = "at", .value = &at, .max = CLI_ID_MAX},
         {.name = "id", .value = &id},
         {.name = NULL},
     };
     struct wal_session_options wanted = WAL_INIT(wal_session_options);
     struct wal_error error = CLI_ERROR_INIT;
-    struct wal_session *session = NULL;
     struct wal_session *copy = NULL;
-    struct wal_store *store = NULL;
     enum wal_status status;
     int code = cli_parse_operands(cli, argc, argv, options, 3, 3);
 
     if (code == CLI_CONTINUE) {
-        code = cli_check_id(cli, "--at", at);
-    }
-    if (code == CLI_CONTINUE) {
         code = cli_check_new_id(cli, "--id", id);
     }
     if (code == CLI_CONTINUE) {
-        code = cli_open(cli, 0, &store, &session);
+        code = cli_open(cli, 0);
     }
-    if (code != CLI_CONTINUE) {
-        return code;
+    if (code == CLI_CONTINUE) {
+        code = cli_complete_name(cli, cli->session, 0, CLI_NAME_ENTRY, &at);
     }
-    code = cli_complete_name(cli, session, 0, CLI_NAME_ENTRY, &at);
     if (code == CLI_CONTINUE) {
         wanted.id = cli_slice(id);
-        status = wal_session_fork(session, cli_slice(at), &wanted, &copy, &error);
+        status = wal_session_fork(cli->session, cli_slice(at), &wanted, &copy, &error);
         code = status == WAL_OK ? cli_print_id(cli, copy)
                                 : cli_report(cli, at != NULL ? at : cli->items[2], status, &error);
     }
-    wal_session_close(session);
-    return cli_close_store(cli, cli->items[1], store, code);
+    return code;
 }
 
 /* Prints {"sessionId","deleted","entries","trashed"}, or a sentence. */
@@ -231,27 +192,25 @@ int verb_delete(struct cli *cli, int argc, char **argv)
         {.name = NULL},
     };
     struct wal_session *session = NULL;
-    struct wal_store *store = NULL;
     int code = cli_parse_operands(cli, argc, argv, options, 3, 3);
 
     if (code == CLI_CONTINUE) {
         code = care_check_views(cli, erase, views);
     }
     if (code == CLI_CONTINUE) {
-        code = cli_open_store(cli, cli->items[1], 0, &store);
+        code = cli_use_store(cli, cli->items[1], 0);
     }
-    if (code != CLI_CONTINUE) {
-        return code;
+    if (code == CLI_CONTINUE) {
+        code = cli_open_session_exact(cli, cli->store, cli->items[2], &session);
     }
-    code = cli_open_session_exact(cli, store, cli->items[2], &session);
     if (code == CLI_CONTINUE) {
         code = delete_session(cli, session, erase);
         wal_session_close(session);
     }
     if (code == CLI_OK && erase) {
-        code = care_erase(cli, store, views);
+        code = care_erase(cli, cli->store, views);
     }
-    return cli_close_store(cli, cli->items[1], store, code);
+    return code;
 }
 
 /* Prints {"sessionId",key:value}, or what was done to the session. */
@@ -275,17 +234,15 @@ static void print_changed(const struct cli *cli, struct wal_slice id, const char
 int verb_undelete(struct cli *cli, int argc, char **argv)
 {
     struct wal_error error = CLI_ERROR_INIT;
-    struct wal_store *store = NULL;
     enum wal_status status;
     char *id = NULL;
-    int code = cli_begin(cli, argc, argv, 3, 3, 0, &store);
+    int code = cli_begin(cli, argc, argv, NULL, 3, 3, 0);
 
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
-    code = cli_find_trashed(cli, store, cli->items[2], &id);
     if (code == CLI_CONTINUE) {
-        status = wal_session_undelete(store, cli_slice(id), &error);
+        code = cli_find_trashed(cli, cli->store, cli->items[2], &id);
+    }
+    if (code == CLI_CONTINUE) {
+        status = wal_session_undelete(cli->store, cli_slice(id), &error);
         code = cli_report(cli, cli->items[2], status, &error);
         if (status == WAL_OK) {
             print_changed(cli, cli_slice(id), "undeleted", true, "took the session ",
@@ -293,7 +250,7 @@ int verb_undelete(struct cli *cli, int argc, char **argv)
         }
     }
     free(id);
-    return cli_close_store(cli, cli->items[1], store, code);
+    return code;
 }
 
 /* --- metadata, title and pin -------------------------------------------- */
@@ -320,33 +277,32 @@ static int32_t apply(void *ctx, const struct wal_session_info *now,
     return (int32_t)status;
 }
 
-static int update(const struct cli *cli, struct wal_session *session, const char *patch)
+static int update(const struct cli *cli, const char *patch)
 {
     struct wal_slice text = cli_slice(patch);
     struct wal_error error = CLI_ERROR_INIT;
     struct merge merge = {
         .patch = {text.data, (size_t)text.size},
     };
-    enum wal_status status = wal_session_update(session, apply, &merge, &error);
+    enum wal_status status = wal_session_update(cli->session, apply, &merge, &error);
 
     free(merge.buffer);
     return status == WAL_OK ? CLI_CONTINUE : cli_report(cli, cli->items[2], status, &error);
 }
 
-static int print(const struct cli *cli, struct wal_session *session)
+static int print(const struct cli *cli)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal_error error = CLI_ERROR_INIT;
-    enum wal_status status = wal_session_get_info(session, &info, &error);
+    enum wal_status status = wal_session_get_info(cli->session, &info, &error);
     struct wal__json_out json;
 
-    if (status != WAL_OK) {
-        return cli_report(cli, cli->items[2], status, &error);
+    if (status == WAL_OK) {
+        cli_json_init(&json, stdout);
+        cli_json_raw(&json, info.metadata.size > 0 ? info.metadata : cli_slice("{}"));
+        wal__json_out_newline(&json);
     }
-    cli_json_init(&json, stdout);
-    cli_json_raw(&json, info.metadata.size > 0 ? info.metadata : cli_slice("{}"));
-    wal__json_out_newline(&json);
-    return CLI_OK;
+    return cli_report(cli, cli->items[2], status, &error);
 }
 
 int verb_meta(struct cli *cli, int argc, char **argv)
@@ -356,28 +312,18 @@ int verb_meta(struct cli *cli, int argc, char **argv)
         {.name = "merge", .value = &patch},
         {.name = NULL},
     };
-    struct wal_session *session = NULL;
-    struct wal_store *store = NULL;
     int code = cli_parse_operands(cli, argc, argv, options, 3, 3);
 
     if (code == CLI_CONTINUE) {
         code = cli_check_object(cli, "--merge", patch);
     }
     if (code == CLI_CONTINUE) {
-        code = cli_open_store(cli, cli->items[1], patch != NULL ? 0 : WAL_OPEN_READ_ONLY, &store);
+        code = cli_open(cli, patch != NULL ? 0 : WAL_OPEN_READ_ONLY);
     }
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
-    code = cli_open_session(cli, store, cli->items[2], &session);
     if (code == CLI_CONTINUE && patch != NULL) {
-        code = update(cli, session, patch);
+        code = update(cli, patch);
     }
-    if (code == CLI_CONTINUE) {
-        code = print(cli, session);
-    }
-    wal_session_close(session);
-    return cli_close_store(cli, cli->items[1], store, code);
+    return code == CLI_CONTINUE ? print(cli) : code;
 }
 
 static int32_t set_title(void *ctx, const struct wal_session_info *now,
@@ -392,28 +338,25 @@ static int32_t set_title(void *ctx, const struct wal_session_info *now,
 int verb_title(struct cli *cli, int argc, char **argv)
 {
     struct wal_error error = CLI_ERROR_INIT;
-    struct wal_session *session = NULL;
-    struct wal_store *store = NULL;
     enum wal_status status;
-    int code = cli_begin_session(cli, argc, argv, NULL, 4, 4, 0, &store, &session);
+    int code = cli_begin_session(cli, argc, argv, NULL, 4, 4, 0);
 
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
-    code = cli_check_size(cli, "TEXT", cli->items[3], CLI_TEXT_MAX);
     if (code == CLI_CONTINUE) {
-        status = wal_session_update(session, set_title, cli->items[3], &error);
+        code = cli_check_size(cli, "TEXT", cli->items[3], CLI_TEXT_MAX);
+    }
+    if (code == CLI_CONTINUE) {
+        status = wal_session_update(cli->session, set_title, cli->items[3], &error);
         code = status == WAL_OK ? cli_print_done(cli, "title", cli->items[3], "the title is now")
                                 : cli_report(cli, cli->items[2], status, &error);
     }
-    return cli_end_session(cli, store, session, code);
+    return code;
 }
 
-static int print_pinned(const struct cli *cli, struct wal_session *session, bool is_pinned)
+static int print_pinned(const struct cli *cli, bool is_pinned)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal_error error = CLI_ERROR_INIT;
-    enum wal_status status = wal_session_get_info(session, &info, &error);
+    enum wal_status status = wal_session_get_info(cli->session, &info, &error);
 
     if (status == WAL_OK) {
         print_changed(cli, info.id, "pinned", is_pinned,
@@ -429,18 +372,12 @@ int verb_pin(struct cli *cli, int argc, char **argv)
         {.name = "off", .flag = &off},
         {.name = NULL},
     };
-    struct wal_session *session = NULL;
-    struct wal_store *store = NULL;
-    int code = cli_begin_session(cli, argc, argv, options, 3, 3, 0, &store, &session);
+    int code = cli_begin_session(cli, argc, argv, options, 3, 3, 0);
 
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
-    code = update(cli, session, off ? "{\"pinned\":null}" : "{\"pinned\":true}");
     if (code == CLI_CONTINUE) {
-        code = print_pinned(cli, session, !off);
+        code = update(cli, off ? "{\"pinned\":null}" : "{\"pinned\":true}");
     }
-    return cli_end_session(cli, store, session, code);
+    return code == CLI_CONTINUE ? print_pinned(cli, !off) : code;
 }
 
 /* --- compact-session and redact ----------------------------------------- */
@@ -464,46 +401,35 @@ static int compact(const struct cli *cli, struct wal_session *session,
     return CLI_OK;
 }
 
-static int check(const struct cli *cli, const char *first_kept, const char *id)
-{
-    if (first_kept == NULL) {
-        return cli_error(cli, CLI_USAGE, "--first-kept", "is required");
-    }
-    if (cli_check_id(cli, "--first-kept", first_kept) != CLI_CONTINUE) {
-        return CLI_USAGE;
-    }
-    return cli_check_new_id(cli, "--new", id);
-}
-
 int verb_compact_session(struct cli *cli, int argc, char **argv)
 {
     const char *first_kept = NULL;
     const char *id = NULL;
     const struct cli_option options[] = {
-        {.name = "first-kept", .value = &first_kept},
+        {.name = "first-kept", .value = &first_kept, .max = CLI_ID_MAX},
         {.name = "new", .value = &id},
         {.name = NULL},
     };
     struct wal_session_options into = WAL_INIT(wal_session_options);
     struct wal_compact_options wanted = WAL_INIT(wal_compact_options);
-    struct wal_session *session = NULL;
-    struct wal_store *store = NULL;
     size_t size = 0;
     char *summary;
     int code = cli_parse_operands(cli, argc, argv, options, 3, 3);
 
-    if (code == CLI_CONTINUE) {
-        code = check(cli, first_kept, id);
+    if (code == CLI_CONTINUE && first_kept == NULL) {
+        code = cli_error(cli, CLI_USAGE, "--first-kept", "is required");
     }
     if (code == CLI_CONTINUE) {
-        code = cli_open(cli, 0, &store, &session);
+        code = cli_check_new_id(cli, "--new", id);
+    }
+    if (code == CLI_CONTINUE) {
+        code = cli_open(cli, 0);
+    }
+    if (code == CLI_CONTINUE) {
+        code = cli_complete_name(cli, cli->session, 0, CLI_NAME_ENTRY, &first_kept);
     }
     if (code != CLI_CONTINUE) {
         return code;
-    }
-    code = cli_complete_name(cli, session, 0, CLI_NAME_ENTRY, &first_kept);
-    if (code != CLI_CONTINUE) {
-        return cli_end_session(cli, store, session, code);
     }
     summary = cli_read_file(cli, NULL, SUMMARY_MAX, " for a summary", &size);
     if (summary != NULL) {
@@ -514,9 +440,9 @@ int verb_compact_session(struct cli *cli, int argc, char **argv)
         wanted.summary = (struct wal_slice){summary, size};
         wanted.into = id != NULL ? &into : NULL;
     }
-    code = summary != NULL ? compact(cli, session, &wanted) : CLI_FAILED;
+    code = summary != NULL ? compact(cli, cli->session, &wanted) : CLI_FAILED;
     free(summary);
-    return cli_end_session(cli, store, session, code);
+    return code;
 }
 
 int verb_redact(struct cli *cli, int argc, char **argv)
@@ -525,15 +451,13 @@ int verb_redact(struct cli *cli, int argc, char **argv)
     bool erase = false;
     bool views = false;
     const struct cli_option options[] = {
-        {.name = "reason", .value = &reason, .may_be_empty = true},
+        {.name = "reason", .value = &reason, .max = CLI_TEXT_MAX, .may_be_empty = true},
         {.name = "erase", .flag = &erase},
         {.name = "views", .flag = &views},
         {.name = NULL},
     };
     struct wal_append_result result = WAL_INIT(wal_append_result);
     struct wal_error error = CLI_ERROR_INIT;
-    struct wal_session *session = NULL;
-    struct wal_store *store = NULL;
     enum wal_status status;
     const char *entry;
     int code = cli_parse_operands(cli, argc, argv, options, 4, 4);
@@ -542,35 +466,32 @@ int verb_redact(struct cli *cli, int argc, char **argv)
         code = cli_check_id(cli, "ENTRY", cli->items[3]);
     }
     if (code == CLI_CONTINUE) {
-        code = cli_check_size(cli, "--reason", reason, CLI_TEXT_MAX);
-    }
-    if (code == CLI_CONTINUE) {
         code = care_check_views(cli, erase, views);
     }
     if (code == CLI_CONTINUE) {
-        code = cli_open_store(cli, cli->items[1], 0, &store);
-    }
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
-    code = cli_open_session_exact(cli, store, cli->items[2], &session);
-    entry = cli->items[3];
-    if (code == CLI_CONTINUE) {
-        code = cli_complete_name(cli, session, 0, CLI_NAME_ENTRY, &entry);
+        code = cli_use_store(cli, cli->items[1], 0);
     }
     if (code == CLI_CONTINUE) {
-        status = wal_session_redact(session, cli_slice(entry), cli_slice(reason), &result, &error);
+        code = cli_open_session_exact(cli, cli->store, cli->items[2], &cli->session);
+    }
+    if (code == CLI_CONTINUE) {
+        entry = cli->items[3];
+        code = cli_complete_name(cli, cli->session, 0, CLI_NAME_ENTRY, &entry);
+    }
+    if (code == CLI_CONTINUE) {
+        status =
+            wal_session_redact(cli->session, cli_slice(entry), cli_slice(reason), &result, &error);
         code = cli_report(cli, entry, status, &error);
         if (status == WAL_OK && !cli->json) {
             fputs("redacted the entry ", stdout);
             cli_print_name(stdout, cli_slice(entry));
             putchar('\n');
         } else if (status == WAL_OK) {
-            cli_print_appended(cli, session, &result, NULL);
+            cli_print_appended(cli, cli->session, &result, NULL);
         }
     }
     if (code == CLI_OK && erase) {
-        code = care_erase(cli, store, views);
+        code = care_erase(cli, cli->store, views);
     }
-    return cli_end_session(cli, store, session, code);
+    return code;
 }

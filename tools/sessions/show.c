@@ -17,17 +17,17 @@
 
 int verb_list(struct cli *cli, int argc, char **argv)
 {
-    const char *cwd = NULL;
+    const char *directory = NULL;
     const char *project = NULL;
-    const char *limit_text = "0";
     const char *after = NULL;
+    uint64_t limit = 0;
     bool subagents = false;
     bool cursor = false;
     bool trash = false;
     const struct cli_option options[] = {
-        {.name = "cwd", .value = &cwd},
-        {.name = "project", .value = &project},
-        {.name = "limit", .value = &limit_text},
+        {.name = "cwd", .directory = &directory},
+        {.name = "project", .value = &project, .max = CLI_TEXT_MAX},
+        {.name = "limit", .number = &limit, .max = UINT64_MAX},
         {.name = "after", .value = &after},
         {.name = "cursor", .flag = &cursor},
         {.name = "trash", .flag = &trash},
@@ -35,51 +35,35 @@ int verb_list(struct cli *cli, int argc, char **argv)
         {.name = NULL},
     };
     struct wal_session_cursor_options wanted = {.struct_size = sizeof(wanted)};
-    struct wal_store *store = NULL;
-    uint64_t limit = 0;
-    char *directory;
     int code = cli_parse_operands(cli, argc, argv, options, 2, 2);
 
     if (code == CLI_CONTINUE) {
-        code = cli_parse_number(cli, "--limit", limit_text, UINT64_MAX, &limit);
-    }
-    if (code == CLI_CONTINUE) {
-        code = cli_check_size(cli, "--project", project, CLI_TEXT_MAX);
-    }
-    if (code == CLI_CONTINUE) {
-        code = cli_resolve_cwd(cli, cwd, &directory);
+        code = project_open_updated(cli, directory);
     }
     if (code != CLI_CONTINUE) {
         return code;
     }
-    code = project_open_updated(cli, directory, &store);
-    if (code == CLI_CONTINUE) {
-        wanted.cwd = cli_slice(directory);
-        wanted.project = cli_slice(project);
-        wanted.after = cli_slice(after);
-        wanted.flags = trash ? (uint32_t)WAL_SESSION_CURSOR_TRASH : 0;
-        code = cli_print_sessions(cli, store, cli->items[1], &wanted, limit, cursor, subagents);
-        code = cli_close_store(cli, cli->items[1], store, code);
-    }
-    free(directory);
-    return code;
+    wanted.cwd = cli_slice(directory);
+    wanted.project = cli_slice(project);
+    wanted.after = cli_slice(after);
+    wanted.flags = trash ? (uint32_t)WAL_SESSION_CURSOR_TRASH : 0;
+    return cli_print_sessions(cli, &wanted, limit, cursor, subagents);
 }
 
-static int print_latest(const struct cli *cli, struct wal_store *store,
-                        const struct wal_session_cursor_options *options)
+static int print_latest(const struct cli *cli, const struct wal_session_cursor_options *options)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_session_cursor *list = NULL;
     enum wal_status status;
 
-    status = cli_open_latest(store, options, &list, &info, &error);
+    status = cli_open_latest(cli->store, options, &list, &info, &error);
     if (status == WAL_OK && cli->json) {
         struct wal_session_move move = WAL_INIT(wal_session_move);
         struct wal__json_out json;
 
         cli_json_begin(&json);
-        cli_session_json(&json, &info, cli_session_move(store, &info, &move) ? &move : NULL);
+        cli_session_json(&json, &info, cli_session_move(cli->store, &info, &move) ? &move : NULL);
         wal__json_out_close_line(&json);
     } else if (status == WAL_OK) {
         fwrite(info.id.data, 1, (size_t)info.id.size, stdout);
@@ -94,30 +78,19 @@ static int print_latest(const struct cli *cli, struct wal_store *store,
 
 int verb_latest(struct cli *cli, int argc, char **argv)
 {
-    const char *cwd = NULL;
+    const char *directory = NULL;
     const struct cli_option options[] = {
-        {.name = "cwd", .value = &cwd},
+        {.name = "cwd", .directory = &directory},
         {.name = NULL},
     };
     struct wal_session_cursor_options wanted = {.struct_size = sizeof(wanted)};
-    struct wal_store *store = NULL;
-    char *directory;
     int code = cli_parse_operands(cli, argc, argv, options, 2, 2);
 
     if (code == CLI_CONTINUE) {
-        code = cli_resolve_cwd(cli, cwd, &directory);
+        code = project_open_updated(cli, directory);
     }
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
-    code = project_open_updated(cli, directory, &store);
-    if (code == CLI_CONTINUE) {
-        wanted.cwd = cli_slice(directory);
-        code = print_latest(cli, store, &wanted);
-        code = cli_close_store(cli, cli->items[1], store, code);
-    }
-    free(directory);
-    return code;
+    wanted.cwd = cli_slice(directory);
+    return code == CLI_CONTINUE ? print_latest(cli, &wanted) : code;
 }
 
 int verb_children(struct cli *cli, int argc, char **argv)
@@ -125,24 +98,16 @@ int verb_children(struct cli *cli, int argc, char **argv)
     struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal_session_cursor_options wanted = {.struct_size = sizeof(wanted)};
     struct wal_error error = CLI_ERROR_INIT;
-    struct wal_session *session = NULL;
-    struct wal_store *store = NULL;
     enum wal_status status;
-    int code = cli_begin(cli, argc, argv, 3, 3, WAL_OPEN_READ_ONLY, &store);
+    int code = cli_begin_session(cli, argc, argv, NULL, 3, 3, WAL_OPEN_READ_ONLY);
 
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
-    code = cli_open_session(cli, store, cli->items[2], &session);
     if (code == CLI_CONTINUE) {
-        status = wal_session_get_info(session, &info, &error);
+        status = wal_session_get_info(cli->session, &info, &error);
         wanted.parent = info.id;
-        code = status == WAL_OK
-                   ? cli_print_sessions(cli, store, cli->items[1], &wanted, 0, false, true)
-                   : cli_report(cli, cli->items[2], status, &error);
-        wal_session_close(session);
+        code = status == WAL_OK ? cli_print_sessions(cli, &wanted, 0, false, true)
+                                : cli_report(cli, cli->items[2], status, &error);
     }
-    return cli_close_store(cli, cli->items[1], store, code);
+    return code;
 }
 
 /* The data that show prints; its slices are valid while the session is open. */
@@ -344,9 +309,8 @@ static void print_session(const struct cli *cli, const struct session_details *s
     if (session_details->has_moved) {
         const char *host = session_details->move.host;
 
-        print_field("moved to", cli_slice(host[0] != '\0' ? host
-                                                          : "the machine that resumes it "
-                                                            "next"));
+        print_field("moved to",
+                    cli_slice(host[0] != '\0' ? host : "the machine that resumes it next"));
     }
 }
 
@@ -391,19 +355,9 @@ static int show(const struct cli *cli, struct wal_store *store, struct wal_sessi
 
 int verb_show(struct cli *cli, int argc, char **argv)
 {
-    struct wal_session *session = NULL;
-    struct wal_store *store = NULL;
-    int code = cli_begin(cli, argc, argv, 3, 3, WAL_OPEN_READ_ONLY, &store);
+    int code = cli_begin_session(cli, argc, argv, NULL, 3, 3, WAL_OPEN_READ_ONLY);
 
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
-    code = cli_open_session(cli, store, cli->items[2], &session);
-    if (code == CLI_CONTINUE) {
-        code = show(cli, store, session);
-        wal_session_close(session);
-    }
-    return cli_close_store(cli, cli->items[1], store, code);
+    return code == CLI_CONTINUE ? show(cli, cli->store, cli->session) : code;
 }
 
 /* --- project and projects ----------------------------------------------- */
@@ -554,14 +508,13 @@ int verb_projects(struct cli *cli, int argc, char **argv)
 {
     struct projects projects = {.items = NULL};
     struct wal_error error = CLI_ERROR_INIT;
-    struct wal_store *store = NULL;
     enum wal_status status;
-    int code = cli_begin(cli, argc, argv, 2, 2, WAL_OPEN_READ_ONLY, &store);
+    int code = cli_begin(cli, argc, argv, NULL, 2, 2, WAL_OPEN_READ_ONLY);
 
     if (code != CLI_CONTINUE) {
         return code;
     }
-    status = read_projects(&projects, store, &error);
+    status = read_projects(&projects, cli->store, &error);
     for (size_t i = 0; status == WAL_OK && i < projects.count; i++) {
         if (cli->json) {
             write_row(&projects.items[i]);
@@ -571,5 +524,5 @@ int verb_projects(struct cli *cli, int argc, char **argv)
     }
     projects_deinit(&projects);
     code = cli_report(cli, cli->items[1], status, &error);
-    return cli_close_store(cli, cli->items[1], store, code);
+    return code;
 }

@@ -757,9 +757,7 @@ static int parse_by(const struct cli *cli, const char *text, enum usage_by *by)
     return text == NULL || usage_by_find(text, by)
                ? CLI_CONTINUE
                : cli_error(cli, CLI_USAGE, "--by",
-                           "\"%s\" is no group; use day, model, project, "
-                           "client or session",
-                           text);
+                           "\"%s\" is no group; use day, model, project, client or session", text);
 }
 
 /* Notes which costs are computed, and the models without a price: those with most requests. */
@@ -869,8 +867,7 @@ static int print(const struct cli *cli, const struct usage *usage,
         return CLI_OK;
     }
     return cli_error(cli, CLI_NEGATIVE, "usage",
-                     "%llu %s could not be read and %s not counted; agentwal "
-                     "check shows them",
+                     "%llu %s could not be read and %s not counted; agentwal check shows them",
                      (unsigned long long)usage->damaged,
                      cli_plural(usage->damaged, "record", "records"),
                      cli_plural(usage->damaged, "is", "are"));
@@ -903,41 +900,31 @@ static int count(const struct cli *cli, struct wal_store *store, const struct us
 int usage_run(struct cli *cli, int argc, char **argv)
 {
     const char *by_text = NULL;
-    const char *since = NULL;
-    const char *until = NULL;
+    int64_t since_ms = 0;
+    int64_t until_ms = 0;
     const char *prices_path = NULL;
     struct usage_prices prices = {.items = NULL};
     const struct cli_option options[] = {
         {.name = "by", .value = &by_text},
-        {.name = "since", .value = &since},
-        {.name = "until", .value = &until},
+        {.name = "since", .time = &since_ms},
+        {.name = "until", .time = &until_ms},
         {.name = "prices", .value = &prices_path},
         {.name = NULL},
     };
     enum usage_by by = USAGE_BY_DAY;
-    struct wal_store *store = NULL;
-    int64_t since_ms = 0;
-    int64_t until_ms = 0;
     int code = cli_parse_operands(cli, argc, argv, options, 2, 2);
 
     if (code == CLI_CONTINUE) {
         code = parse_by(cli, by_text, &by);
     }
     if (code == CLI_CONTINUE) {
-        code = cli_parse_time(cli, "--since", since, &since_ms);
-    }
-    if (code == CLI_CONTINUE) {
-        code = cli_parse_time(cli, "--until", until, &until_ms);
-    }
-    if (code == CLI_CONTINUE) {
         code = usage_prices_open(&prices, cli, prices_path);
     }
     if (code == CLI_CONTINUE) {
-        code = cli_open_store(cli, cli->items[1], 0, &store);
+        code = cli_use_store(cli, cli->items[1], 0);
     }
     if (code == CLI_CONTINUE) {
-        code = cli_close_store(cli, cli->items[1], store,
-                               count(cli, store, &prices, by, since_ms, until_ms));
+        code = count(cli, cli->store, &prices, by, since_ms, until_ms);
     }
     usage_prices_deinit(&prices);
     return code;

@@ -277,15 +277,15 @@ int view_run(struct cli *cli, int argc, char **argv)
                          "agentwal view SESSION >page.html");
     }
     if (code == CLI_CONTINUE) {
-        code = cli_open_store(cli, cli->items[0], 0, &view.store);
+        code = cli_use_store(cli, cli->items[0], 0);
     }
     if (code == CLI_CONTINUE) {
-        code = cli_open_session(cli, view.store, cli->items[1], &view.session);
-        if (code == CLI_CONTINUE) {
-            code = print(cli, &view);
-        }
-        wal_session_close(view.session);
-        code = cli_close_store(cli, cli->items[0], view.store, code);
+        code = cli_open_session(cli, cli->store, cli->items[1], &cli->session);
+    }
+    if (code == CLI_CONTINUE) {
+        view.store = cli->store;
+        view.session = cli->session;
+        code = print(cli, &view);
     }
     usage_prices_deinit(&prices);
     view_filter_deinit(&view.filter);

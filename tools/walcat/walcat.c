@@ -1033,8 +1033,7 @@ int walcat_print_entries(const struct cli *cli, struct wal_session *session,
 
 struct arguments {
     struct walcat_options view;
-    const char *stream;
-    const char *tail;
+    uint64_t stream; /* UINT64_MAX: not given */
     bool frames;
     bool tree;
 };
@@ -1071,8 +1070,7 @@ static int report_damage(const struct cli *cli, struct wal_session *session)
         return CLI_OK;
     }
     return cli_error(cli, CLI_NEGATIVE, cli->items[1],
-                     "the session lost entries to damage (agentwal check reports the "
-                     "damage)");
+                     "the session lost entries to damage (agentwal check reports the damage)");
 }
 
 static int complete_names(const struct cli *cli, struct wal_session *session,
@@ -1086,68 +1084,60 @@ static int complete_names(const struct cli *cli, struct wal_session *session,
                : code;
 }
 
-static int show_session(const struct cli *cli, const struct arguments *arguments)
+static int show_session(struct cli *cli, const struct arguments *arguments)
 {
-    struct wal_session *session = NULL;
     struct walcat_options view = arguments->view;
-    struct wal_store *store = NULL;
     bool follow = view.follow;
-    int code = cli_open_store(cli, cli->items[0], follow ? 0 : WAL_OPEN_READ_ONLY, &store);
+    int code = cli_use_store(cli, cli->items[0], follow ? 0 : WAL_OPEN_READ_ONLY);
 
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
-    code = follow ? check_follow(cli, store) : CLI_CONTINUE;
-    if (code == CLI_CONTINUE) {
-        code = cli_open_session(cli, store, cli->items[1], &session);
+    if (code == CLI_CONTINUE && follow) {
+        code = check_follow(cli, cli->store);
     }
     if (code == CLI_CONTINUE) {
-        code = complete_names(cli, session, &view);
+        code = cli_open_session(cli, cli->store, cli->items[1], &cli->session);
     }
     if (code == CLI_CONTINUE) {
-        int damage_code = report_damage(cli, session);
-        view.store = store;
-        code = arguments->tree ? print_tree(cli, session, &view)
-                               : walcat_print_entries(cli, session, &view);
+        code = complete_names(cli, cli->session, &view);
+    }
+    if (code == CLI_CONTINUE) {
+        int damage_code = report_damage(cli, cli->session);
+        view.store = cli->store;
+        code = arguments->tree ? print_tree(cli, cli->session, &view)
+                               : walcat_print_entries(cli, cli->session, &view);
         code = cli_worse_code(damage_code, code);
     }
-    wal_session_close(session);
-    return cli_close_store(cli, cli->items[0], store, code);
+    return code;
 }
 
 /* --follow without a session: all of them. */
-static int follow_all(const struct cli *cli, const struct arguments *arguments)
+static int follow_all(struct cli *cli, const struct arguments *arguments)
 {
     static const struct cli_values none = {.count = 0};
     struct live live = {
         .cli = cli, .path = cli->items[0], .names = &none, .type = arguments->view.type};
-    int code = cli_open_store(cli, cli->items[0], 0, &live.store);
+    int code = cli_use_store(cli, cli->items[0], 0);
 
+    if (code == CLI_CONTINUE) {
+        code = check_follow(cli, cli->store);
+    }
     if (code != CLI_CONTINUE) {
         return code;
     }
-    code = check_follow(cli, live.store);
-    if (code == CLI_CONTINUE) {
-        code = live_open(&live);
-    }
+    live.store = cli->store;
+    code = live_open(&live);
     if (code == CLI_CONTINUE) {
         code = walcat_print_live(&live, arguments->view.text);
     }
     live_close(&live);
-    return cli_close_store(cli, cli->items[0], live.store, code);
+    return code;
 }
 
-static int show_sessions(const struct cli *cli)
+static int show_sessions(struct cli *cli)
 {
     const struct wal_session_cursor_options all = WAL_INIT(wal_session_cursor_options);
-    struct wal_store *store = NULL;
-    int code = cli_open_store(cli, cli->items[0], WAL_OPEN_READ_ONLY, &store);
+    int code = cli_use_store(cli, cli->items[0], WAL_OPEN_READ_ONLY);
 
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
-    code = cli_print_sessions(cli, store, cli->items[0], &all, 0, false, true);
-    return cli_close_store(cli, cli->items[0], store, code);
+    return code == CLI_CONTINUE ? cli_print_sessions(cli, &all, 0, false, true) : code;
 }
 
 /* Refuses options that would have no effect. */
@@ -1164,9 +1154,9 @@ static int check_context(const struct cli *cli, const struct arguments *argument
         {"--up-to", view->up_to != NULL, false, false},
         {"--since-compaction", view->since_compaction, false, false},
         {"--all", view->all, true, false},
-        {"--stream", arguments->stream != NULL, true, false},
+        {"--stream", arguments->stream != UINT64_MAX, true, false},
         {"--type", view->type != NULL, false, true},
-        {"--tail", arguments->tail != NULL, false, false},
+        {"--tail", view->tail != UINT64_MAX, false, false},
         {"--deltas", view->deltas, true, false},
         {"--redacted", view->redacted, true, false},
         {"--text", view->text, false, true},
@@ -1187,34 +1177,20 @@ static int check_context(const struct cli *cli, const struct arguments *argument
     return CLI_CONTINUE;
 }
 
-/* Converts the options to a view and refuses those that exclude each other. */
+/* Refuses options that exclude each other. */
 static int check_options(const struct cli *cli, struct arguments *arguments)
 {
     struct walcat_options *view = &arguments->view;
-    uint64_t stream = 0;
-    bool is_path;
+    bool is_path = view->branch != NULL || view->up_to != NULL;
     int code = cli_check_operands(cli, 1, arguments->frames ? 1 : 2);
 
-    if (code == CLI_CONTINUE && arguments->stream != NULL) {
-        code = cli_parse_number(cli, "--stream", arguments->stream, 255, &stream);
-    }
-    if (code == CLI_CONTINUE && arguments->tail != NULL) {
-        code = cli_parse_number(cli, "--tail", arguments->tail, UINT64_MAX, &view->tail);
-    }
-    if (code == CLI_CONTINUE) {
-        code = cli_check_id(cli, "--branch", view->branch);
-    }
-    if (code == CLI_CONTINUE) {
-        code = cli_check_id(cli, "--up-to", view->up_to);
-    }
     if (code == CLI_CONTINUE) {
         code = check_context(cli, arguments);
     }
     if (code != CLI_CONTINUE) {
         return code;
     }
-    view->stream = (uint32_t)stream;
-    is_path = view->branch != NULL || view->up_to != NULL;
+    view->stream = arguments->stream != UINT64_MAX ? (uint32_t)arguments->stream : 0;
     if (view->branch != NULL && view->up_to != NULL) {
         return cli_error(cli, CLI_USAGE, "--up-to", "not allowed with --branch");
     }
@@ -1234,13 +1210,13 @@ static int read_arguments(struct cli *cli, int argc, char **argv, struct argumen
     struct walcat_options *view = &arguments->view;
     const struct cli_option options[] = {
         {.name = "frames", .flag = &arguments->frames},
-        {.name = "branch", .value = &view->branch},
-        {.name = "up-to", .value = &view->up_to},
+        {.name = "branch", .value = &view->branch, .max = CLI_ID_MAX},
+        {.name = "up-to", .value = &view->up_to, .max = CLI_ID_MAX},
         {.name = "since-compaction", .flag = &view->since_compaction},
         {.name = "all", .flag = &view->all},
-        {.name = "stream", .value = &arguments->stream},
+        {.name = "stream", .number = &arguments->stream, .max = 255},
         {.name = "type", .value = &view->type},
-        {.name = "tail", .value = &arguments->tail},
+        {.name = "tail", .number = &view->tail, .max = UINT64_MAX},
         {.name = "deltas", .flag = &view->deltas},
         {.name = "redacted", .flag = &view->redacted},
         {.name = "text", .flag = &view->text},
@@ -1267,6 +1243,7 @@ static int run(struct cli *cli, int argc, char **argv, bool is_tree)
 {
     struct arguments arguments = {
         .view.tail = UINT64_MAX,
+        .stream = UINT64_MAX,
         .tree = is_tree,
     };
     int code = read_arguments(cli, argc, argv, &arguments);

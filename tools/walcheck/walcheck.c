@@ -87,9 +87,8 @@ static void check_slot(struct check_store *store, const uint8_t *bytes, unsigned
     if (other->fmt == WAL__FMT_OK) {
         check_damage_add_redundant(
             &store->damages, manifest_name, offset, WAL__MANIFEST_SLOT_SIZE,
-            "slot %u is not valid: %s; the other slot is used, and nothing is "
-            "lost",
-            number, wal__fmt_text(slot->fmt));
+            "slot %u is not valid: %s; the other slot is used, and nothing is lost", number,
+            wal__fmt_text(slot->fmt));
     }
 }
 
@@ -834,20 +833,17 @@ static int run(struct cli *cli, const struct request *request)
 static int read_request(struct cli *cli, int argc, char **argv, int count, struct request *request)
 {
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    const char *jobs = NULL;
     const struct cli_option options[] = {
-        {.name = "jobs", .value = &jobs},
+        {.name = "jobs", .number = &request->jobs, .max = JOBS_MAX},
         {.name = "salvage", .value = &request->salvage},
         {.name = "remote", .value = &request->remote},
         {.name = "store-id", .value = &request->store_id},
         {.name = NULL},
     };
-    int code = cli_parse(cli, argc, argv, options);
+    int code;
 
     request->jobs = processors > 0 ? (uint64_t)processors : 1;
-    if (code == CLI_CONTINUE && jobs != NULL) {
-        code = cli_parse_number(cli, "--jobs", jobs, JOBS_MAX, &request->jobs);
-    }
+    code = cli_parse(cli, argc, argv, options);
     if (code == CLI_CONTINUE && request->remote == NULL && request->store_id != NULL) {
         code = cli_error(cli, CLI_USAGE, "--store-id", "needs --remote");
     }

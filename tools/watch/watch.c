@@ -358,7 +358,7 @@ struct arguments {
     struct cli_values sessions;
     const char *project;
     const char *cwd;
-    const char *since;
+    int64_t since_ms;
     bool plain;
 };
 
@@ -545,13 +545,13 @@ static int check_writable(const struct cli *cli, struct wal_store *store)
 
 static int watch(const struct cli *cli, struct arguments *arguments, struct wal_store *store)
 {
-    char *cwd = arguments->cwd != NULL ? cli_absolute_path(arguments->cwd) : NULL;
     struct live live = {.cli = cli,
                         .path = cli->items[1],
                         .store = store,
                         .names = &arguments->sessions,
                         .project = arguments->project,
-                        .cwd = cwd};
+                        .cwd = arguments->cwd,
+                        .since_ms = arguments->since_ms};
     struct screen screen = {.file = NULL};
     bool is_screen =
         !cli->json && !arguments->plain && isatty(STDIN_FILENO) == 1 && cli->terminal->is_terminal;
@@ -561,9 +561,6 @@ static int watch(const struct cli *cli, struct arguments *arguments, struct wal_
         code = complete_sessions(cli, store, &arguments->sessions);
     }
     if (code == CLI_CONTINUE) {
-        code = cli_parse_time(cli, "--since", arguments->since, &live.since_ms);
-    }
-    if (code == CLI_CONTINUE) {
         code = live_open(&live);
     }
     if (code == CLI_CONTINUE) {
@@ -571,7 +568,6 @@ static int watch(const struct cli *cli, struct arguments *arguments, struct wal_
                                                                  : walcat_print_live(&live, false);
     }
     live_close(&live);
-    free(cwd);
     return code;
 }
 
@@ -581,22 +577,21 @@ int watch_run(struct cli *cli, int argc, char **argv)
     const struct cli_option options[] = {
         {.name = "session", .values = &arguments.sessions},
         {.name = "project", .value = &arguments.project},
-        {.name = "cwd", .value = &arguments.cwd},
-        {.name = "since", .value = &arguments.since},
+        {.name = "cwd", .directory = &arguments.cwd},
+        {.name = "since", .time = &arguments.since_ms},
         {.name = "plain", .flag = &arguments.plain},
         {.name = NULL},
     };
-    struct wal_store *store = NULL;
     int code = cli_parse_operands(cli, argc, argv, options, 2, 3);
 
     if (code == CLI_CONTINUE && cli->count == 3) {
         cli->items[1] = cli->items[2]; /* the operand names the store */
     }
     if (code == CLI_CONTINUE) {
-        code = cli_open_store(cli, cli->items[1], 0, &store);
+        code = cli_use_store(cli, cli->items[1], 0);
     }
     if (code == CLI_CONTINUE) {
-        code = cli_close_store(cli, cli->items[1], store, watch(cli, &arguments, store));
+        code = watch(cli, &arguments, cli->store);
     }
     free(arguments.sessions.items);
     return code;

@@ -42,12 +42,11 @@ static void add_refusal(void *ctx, const struct wal_error *refusal)
 {
     struct care_space *space = ctx;
 
-    space->refusals = cli_reserve(space->refusals, space->refusal_count, &space->refusal_capacity,
-                                  sizeof(space->refusals[0]));
-    space->refusals[space->refusal_count++] = (struct care_refusal){
-        .file = cli_copy_text(refusal->file, strlen(refusal->file)),
-        .why = cli_copy_text(refusal->text, strlen(refusal->text)),
-    };
+    *CLI_PUSH(space->refusals, space->refusal_count, space->refusal_capacity) =
+        (struct care_refusal){
+            .file = cli_copy_text(refusal->file, strlen(refusal->file)),
+            .why = cli_copy_text(refusal->text, strlen(refusal->text)),
+        };
 }
 
 void care_space_collect(struct care_space *space, struct wal_store_compact_options *options)
@@ -126,9 +125,8 @@ static void print_row(const struct care_session_space *item)
 {
     const uint64_t sizes[] = {item->own, item->shared, item->reclaimable};
     const char *id = item->id[0] != '\0' ? item->id : "documents of the store";
-    size_t width = cli_print_name(stdout, cli_slice(id));
 
-    printf("%*s", width < ID_COLUMNS ? (int)(ID_COLUMNS - width) : 0, "");
+    cli_print_cell(cli_slice(id), ID_COLUMNS);
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         char text[SIZE_TEXT];
 
@@ -221,14 +219,9 @@ struct arguments {
 static int32_t show_progress(void *ctx, uint64_t done, uint64_t total)
 {
     struct gc *gc = ctx;
-    char text[2 * SIZE_TEXT + 8];
-    char sizes[2][SIZE_TEXT];
 
-    if (total > 0 && progress_is_due(&gc->progress)) {
-        size_text(done, sizes[0]);
-        size_text(total, sizes[1]);
-        snprintf(text, sizeof(text), "%s of %s", sizes[0], sizes[1]);
-        progress_show(&gc->progress, "gc", text);
+    if (total > 0) {
+        progress_update_sizes(&gc->progress, "gc", done, total);
     }
     return 0;
 }

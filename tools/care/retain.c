@@ -397,67 +397,27 @@ static int retain_plan_archive(struct retain_plan *plan, const struct cli *cli,
 
 /* --- back ----------------------------------------------------------------- */
 
-/* Takes the session out of the trash of the store, if it is there. */
-static enum wal_status undelete(struct wal_store *to, struct wal_slice id, struct wal_error *error)
-{
-    enum wal_status status = wal_session_undelete(to, id, error);
-
-    return status == WAL_ENOTFOUND ? WAL_OK : status;
-}
-
-/* The full ids of the sessions that the operands name in the archive. */
-static int find_sessions(const struct cli *cli, struct wal_store *archive, struct wal_store *to,
-                         struct wal_slice *ids)
-{
-    int code = CLI_CONTINUE;
-
-    for (int i = 3; i < cli->count && code == CLI_CONTINUE; i++) {
-        struct wal_session_info info = WAL_INIT(wal_session_info);
-        struct wal_error error = CLI_ERROR_INIT;
-        struct wal_session *session = NULL;
-        enum wal_status status;
-
-        code = cli_open_session(cli, archive, cli->items[i], &session);
-        if (code != CLI_CONTINUE) {
-            break;
-        }
-        status = wal_session_get_info(session, &info, &error);
-        if (status == WAL_OK) {
-            ids[i - 3] = (struct wal_slice){cli_copy_slice(info.id), info.id.size};
-            status = undelete(to, info.id, &error);
-        }
-        if (status != WAL_OK) {
-            code = cli_report(cli, cli->items[i], status, &error);
-        }
-        wal_session_close(session);
-    }
-    return code;
-}
-
 static int restore(const struct cli *cli, struct wal_store *archive, struct wal_store *to)
 {
-    const size_t count = (size_t)cli->count - 3;
-    struct wal_slice *ids = cli_alloc(count * sizeof(*ids));
     struct wal_error error = CLI_ERROR_INIT;
     struct cli_transfer transfer;
-    enum wal_status status;
+    enum wal_status status = WAL_OK;
     int code;
 
-    for (size_t i = 0; i < count; i++) {
-        ids[i] = cli_slice(NULL);
+    cli_transfer_init(&transfer, cli, "restore", NULL);
+    code = cli_transfer_select(&transfer, archive, 3, cli->count);
+    for (uint64_t i = 0; i < transfer.options.session_count && code == CLI_CONTINUE; i++) {
+        /* Those that are in the trash of the store come out of it. */
+        status = wal_session_undelete(to, transfer.sessions[i], &error);
+        if (status != WAL_OK && status != WAL_ENOTFOUND) {
+            code = cli_report(cli, cli->items[3 + i], status, &error);
+        }
     }
-    code = find_sessions(cli, archive, to, ids);
     if (code == CLI_CONTINUE) {
-        cli_transfer_init(&transfer, cli, "restore", NULL);
-        transfer.options.sessions = ids;
-        transfer.options.session_count = count;
         status = wal_store_merge(archive, to, &transfer.options, &transfer.result, &error);
         code = cli_transfer_finish(&transfer, cli->items[2], status, &error);
     }
-    for (size_t i = 0; i < count; i++) {
-        free((void *)(uintptr_t)ids[i].data);
-    }
-    free(ids);
+    cli_transfer_deinit(&transfer);
     return code;
 }
 
@@ -578,10 +538,7 @@ static void write_item(struct wal__json_out *json, const struct retain *retain, 
 
 static void write_json(const struct retain *retain)
 {
-    const struct {
-        const char *key;
-        uint64_t value;
-    } numbers[] = {
+    const struct cli_count numbers[] = {
         {"moved", retain->apply ? retain->moved : 0},
         {"bytes", retain->moved_bytes},
         {"staying", retain->plan.selected - retain->moved},
@@ -593,9 +550,7 @@ static void write_json(const struct retain *retain)
 
     cli_json_begin(&json);
     wal__json_out_member_bool(&json, "applied", retain->apply);
-    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
-        wal__json_out_member_count(&json, numbers[i].key, numbers[i].value);
-    }
+    cli_json_counts(&json, numbers, sizeof(numbers) / sizeof(numbers[0]));
     wal__json_out_member_open(&json, "sessions", '[');
     for (size_t i = 0; i < retain->plan.count; i++) {
         if (is_chosen(retain, i)) {
@@ -611,15 +566,13 @@ static void print_item(const struct retain *retain, struct cli_short_ids *ids, s
 {
     const struct retain_item *item = &retain->plan.items[rank];
     const struct wal__retain_session *session = &retain->plan.sessions[rank];
-    struct wal_slice id = cli_short_id(ids, cli_slice(item->id));
-    size_t width = cli_print_name(stdout, id);
     char age[WHEN_SIZE];
     char size[SIZE_TEXT];
 
     when_age(session->updated_ms, now_ms, age);
     size_text(session->bytes, size);
-    printf("%*s  %-*s  %11s  %-10s  ", width < ID_COLUMNS ? (int)(ID_COLUMNS - width) : 0, "",
-           WHEN_AGE_COLUMNS, age, size, rule_name(session->rule));
+    cli_print_cell(cli_short_id(ids, cli_slice(item->id)), ID_COLUMNS);
+    printf("  %-*s  %11s  %-10s  ", WHEN_AGE_COLUMNS, age, size, rule_name(session->rule));
     cell_print(stdout, item->title, strlen(item->title), TITLE_COLUMNS, 0);
     putchar('\n');
 }

@@ -52,18 +52,15 @@ static enum wal_status claims_print(struct wal_claim_cursor *claims, struct wal_
     enum wal_status status;
 
     while ((status = wal_claim_cursor_next(claims, &claim, error)) == WAL_OK) {
-        size_t width;
-
         if (is_first) {
             printf("\n%-36s  %s\n", "CLAIMED SESSION", "PROCESS");
             is_first = false;
         }
-        width = cli_print_name(stdout, claim.session_id);
-        printf("%*s  ", width < 36 ? (int)(36 - width) : 0, "");
+        cli_print_cell(claim.session_id, 36);
         if (claim.process_id == 0) {
-            printf("unknown\n");
+            printf("  unknown\n");
         } else {
-            printf("%d\n", (int)claim.process_id);
+            printf("  %d\n", (int)claim.process_id);
         }
     }
     return status == WAL_END ? WAL_OK : status;
@@ -176,11 +173,10 @@ static void costs_print(const struct costs *costs)
            "NEW BLOBS", "NEW BYTES");
     for (size_t i = 0; i < costs->count; i++) {
         const struct cost *cost = &costs->items[i];
-        size_t width = cli_print_name(stdout, cli_slice(cost->id));
 
-        printf("%*s  %11" PRIu64 "  %8" PRIu64 "  %12" PRIu64 "  %9" PRIu64 "  %12" PRIu64 "\n",
-               width < 36 ? (int)(36 - width) : 0, "", cost->checkpoints, cost->files, cost->bytes,
-               cost->new_blobs, cost->new_bytes);
+        cli_print_cell(cli_slice(cost->id), 36);
+        printf("  %11" PRIu64 "  %8" PRIu64 "  %12" PRIu64 "  %9" PRIu64 "  %12" PRIu64 "\n",
+               cost->checkpoints, cost->files, cost->bytes, cost->new_blobs, cost->new_bytes);
     }
 }
 

@@ -18,25 +18,13 @@
 
 static int32_t show_progress(void *ctx, uint64_t done, uint64_t total)
 {
-    struct progress *progress = ctx;
-    char text[2 * SIZE_TEXT + 8];
-    char sizes[2][SIZE_TEXT];
-
-    if (progress_is_due(progress)) {
-        size_text(done, sizes[0]);
-        size_text(total, sizes[1]);
-        snprintf(text, sizeof(text), "%s of %s", sizes[0], sizes[1]);
-        progress_show(progress, "backup", text);
-    }
+    progress_update_sizes(ctx, "backup", done, total);
     return 0;
 }
 
 static void write_json(const char *path, const struct wal_store_backup_result *result)
 {
-    const struct {
-        const char *key;
-        uint64_t value;
-    } numbers[] = {
+    const struct cli_count numbers[] = {
         {"segments", result->segments},        {"copied", result->copied},
         {"removed", result->removed},          {"bytes", result->bytes},
         {"sharedBytes", result->shared_bytes}, {"lastSequence", result->last_sequence},
@@ -45,9 +33,7 @@ static void write_json(const char *path, const struct wal_store_backup_result *r
 
     cli_json_begin(&json);
     cli_json_member_text(&json, "path", cli_slice(path));
-    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
-        wal__json_out_member_count(&json, numbers[i].key, numbers[i].value);
-    }
+    cli_json_counts(&json, numbers, sizeof(numbers) / sizeof(numbers[0]));
     wal__json_out_close_line(&json);
 }
 
@@ -157,48 +143,18 @@ int verb_merge(struct cli *cli, int argc, char **argv)
 
 /* --- bundle --------------------------------------------------------------- */
 
-/* Writes the full ids of the sessions that the operands name to `ids`. */
-static int find_sessions(const struct cli *cli, struct wal_store *store, struct wal_slice *ids,
-                         size_t count)
-{
-    int code = CLI_CONTINUE;
-
-    for (size_t i = 0; i < count && code == CLI_CONTINUE; i++) {
-        struct wal_session_info info = WAL_INIT(wal_session_info);
-        struct wal_error error = CLI_ERROR_INIT;
-        struct wal_session *session = NULL;
-        enum wal_status status;
-
-        code = cli_open_session(cli, store, cli->items[2 + i], &session);
-        if (code != CLI_CONTINUE) {
-            break;
-        }
-        status = wal_session_get_info(session, &info, &error);
-        if (status == WAL_OK) {
-            ids[i] = (struct wal_slice){cli_copy_slice(info.id), info.id.size};
-        } else {
-            code = cli_report(cli, cli->items[2 + i], status, &error);
-        }
-        wal_session_close(session);
-    }
-    return code;
-}
-
 static int bundle(const struct cli *cli, struct wal_store *store)
 {
-    const size_t count = (size_t)cli->count - 3;
     const char *path = cli->items[cli->count - 1];
-    struct wal_slice *ids = cli_alloc(count * sizeof(ids[0]));
     struct wal_error error = CLI_ERROR_INIT;
     struct cli_transfer transfer;
     char size[SIZE_TEXT];
     enum wal_status status;
-    int code = find_sessions(cli, store, ids, count);
+    int code;
 
+    cli_transfer_init(&transfer, cli, "bundle", path);
+    code = cli_transfer_select(&transfer, store, 2, cli->count - 1);
     if (code == CLI_CONTINUE) {
-        cli_transfer_init(&transfer, cli, "bundle", path);
-        transfer.options.sessions = ids;
-        transfer.options.session_count = count;
         /* Its errors name the session. */
         transfer.options.report = NULL;
         status =
@@ -209,10 +165,7 @@ static int bundle(const struct cli *cli, struct wal_store *store)
         }
         code = cli_transfer_finish(&transfer, path, status, &error);
     }
-    for (size_t i = 0; i < count; i++) {
-        free((void *)(uintptr_t)ids[i].data);
-    }
-    free(ids);
+    cli_transfer_deinit(&transfer);
     return code;
 }
 

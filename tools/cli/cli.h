@@ -196,12 +196,11 @@ const char *cli_keep_text(const char *text);
 
 /* Returns the array with room for at least one more item; capacity counts items. */
 void *cli_reserve(void *items, size_t count, size_t *capacity, size_t item_size);
-/* Returns the place of another item of a list, a struct with the members items, count and
- * capacity. */
-#define CLI_ADD(list)                                                                            \
-    ((list)->items =                                                                             \
-         cli_reserve((list)->items, (list)->count, &(list)->capacity, sizeof((list)->items[0])), \
-     &(list)->items[(list)->count++])
+/* Returns the place of another item of an array; and of a list, a struct with the members items,
+ * count and capacity. */
+#define CLI_PUSH(items, count, capacity) \
+    ((items) = cli_reserve((items), (count), &(capacity), sizeof((items)[0])), &(items)[(count)++])
+#define CLI_ADD(list) CLI_PUSH((list)->items, (list)->count, (list)->capacity)
 
 struct wal_slice cli_slice(const char *text);
 bool cli_slice_equal(struct wal_slice a, struct wal_slice b);

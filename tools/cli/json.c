@@ -309,6 +309,13 @@ size_t cli_print_name(FILE *file, struct wal_slice name)
     return printed;
 }
 
+void cli_print_cell(struct wal_slice name, size_t columns)
+{
+    size_t printed = cli_print_name(stdout, name);
+
+    printf("%*s", printed < columns ? (int)(columns - printed) : 0, "");
+}
+
 /* --- entries ------------------------------------------------------------ */
 
 enum {

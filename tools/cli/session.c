@@ -893,8 +893,7 @@ static void put_row(struct table *table, struct wal_store *store,
     terminal_put_style(table->terminal, TERMINAL_ID);
     if (id.size == info->id.size) {
         /* A complete id is never cut. */
-        size_t width = cli_print_name(stdout, id);
-        printf("%*s", width < table->id_width ? (int)(table->id_width - width) : 0, "");
+        cli_print_cell(id, table->id_width);
     } else {
         cell_print(stdout, id.data, (size_t)id.size, table->id_width, CELL_PAD);
     }

@@ -282,7 +282,6 @@ static void print_checkpoint(const struct cli *cli, const struct wal_checkpoint_
 {
     struct wal__json_out json;
     char created[64];
-    size_t width;
 
     if (cli->json) {
         cli_json_begin(&json);
@@ -296,10 +295,9 @@ static void print_checkpoint(const struct cli *cli, const struct wal_checkpoint_
         return;
     }
     when_text(info->created_ms, created);
-    width = cli_print_name(stdout, info->id);
-    printf("%*s  %-19.19s  %7" PRIu64 "  %11" PRIu64 "  %9" PRIu64 "  %11" PRIu64 "  ",
-           width < 36 ? (int)(36 - width) : 0, "", created, info->files, info->bytes,
-           info->new_blobs, info->new_bytes);
+    cli_print_cell(info->id, 36);
+    printf("  %-19.19s  %7" PRIu64 "  %11" PRIu64 "  %9" PRIu64 "  %11" PRIu64 "  ", created,
+           info->files, info->bytes, info->new_blobs, info->new_bytes);
     cli_print_name(stdout, info->root);
     putchar('\n');
 }

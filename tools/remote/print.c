@@ -126,16 +126,14 @@ int32_t remote_print_session(void *ctx, const uint8_t uuid[16], const char *host
     const struct cli *cli = ctx;
     char updated[64];
     char text[CLI_TEXT_MAX];
-    size_t printed;
 
     if (cli->json) {
         print_session_json(uuid, host, session);
         return cli_output_failed();
     }
-    printed = cli_print_name(stdout, session->id);
+    cli_print_cell(session->id, ID_WIDTH);
     cli_time_text(session->updated_ms, updated, sizeof(updated));
-    printf("%*s  %.13s  %s  ", printed < ID_WIDTH ? (int)(ID_WIDTH - printed) : 0, "", updated,
-           host);
+    printf("  %.13s  %s  ", updated, host);
     cli_print_text(stdout, session->cwd, 0, false);
     fputs(session->cwd.size > 0 ? "  " : "", stdout);
     cli_print_text(stdout, cli_session_title(session, text), TITLE_WIDTH, false);

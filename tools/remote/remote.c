@@ -110,10 +110,7 @@ static int32_t see(void *ctx, const struct wal_error *damage)
 static void end_json(struct check_remote *check, bool is_complete)
 {
     const struct wal_remote_check_result *result = &check->result;
-    const struct {
-        const char *key;
-        uint64_t value;
-    } numbers[] = {
+    const struct cli_count numbers[] = {
         {"epochs", result->epochs}, {"bases", result->bases}, {"segments", result->segments},
         {"parts", result->parts},   {"bytes", result->bytes}, {"lastSequence", result->sequence},
     };
@@ -122,9 +119,7 @@ static void end_json(struct check_remote *check, bool is_complete)
     if (is_complete) {
         wal__json_out_member_bool(&check->json, "sound", result->damage == 0);
     }
-    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
-        wal__json_out_member_count(&check->json, numbers[i].key, numbers[i].value);
-    }
+    cli_json_counts(&check->json, numbers, sizeof(numbers) / sizeof(numbers[0]));
     wal__json_out_close_line(&check->json);
 }
 
@@ -250,9 +245,7 @@ static int check_former(const struct request *request, const char *url)
 
     if (code == CLI_CONTINUE && strcmp(former.url, url) != 0 && !request->replaces) {
         return cli_error(request->cli, CLI_NEGATIVE, request->path,
-                         "the store has the remote %s; --replace takes another "
-                         "one",
-                         former.url);
+                         "the store has the remote %s; --replace takes another one", former.url);
     }
     return code == CLI_FAILED && !request->replaces ? code : CLI_CONTINUE;
 }
@@ -593,8 +586,7 @@ static int handoff(struct request *request)
     wal_session_close(handle);
     if (code == CLI_OK) {
         cli_note(request->cli, session,
-                 "the next machine that resumes it has it; appends to it are "
-                 "refused here");
+                 "the next machine that resumes it has it; appends to it are refused here");
     }
     return code;
 }
@@ -682,9 +674,8 @@ static int erase_store(struct request *request)
     return result.refused == 0 && readers == 0
                ? CLI_CONTINUE
                : cli_error(request->cli, CLI_NEGATIVE, request->path,
-                           "the store itself holds what is to be erased yet; "
-                           "agentwal gc --erase says where; nothing was erased "
-                           "in the remote");
+                           "the store itself holds what is to be erased yet; agentwal gc --erase "
+                           "says where; nothing was erased in the remote");
 }
 
 /* Erases in the remote what the store has erased. */
@@ -931,8 +922,7 @@ static void print_result(const struct resume_request *request,
     }
     if (strcmp(result->session, request->session) != 0) {
         (void)snprintf(note, sizeof(note),
-                       "it went on here and at %s: what is from there is the "
-                       "session %s",
+                       "it went on here and at %s: what is from there is the session %s",
                        result->host, result->session);
     } else {
         (void)snprintf(note, sizeof(note), "it goes on here; %" PRIu64 " %s from %s",

@@ -142,8 +142,7 @@ static void add_row(struct resume_list *list, const struct wal_session_info *inf
     for (size_t i = 0; i < sizeof(folded) / sizeof(folded[0]); i++) {
         size += 2 * (size_t)folded[i].size + 1;
     }
-    list->rows = cli_reserve(list->rows, list->count, &list->capacity, sizeof(*list->rows));
-    row = &list->rows[list->count++];
+    row = CLI_PUSH(list->rows, list->count, list->capacity);
     at = cli_alloc(size);
     row->id = put(&at, info->id);
     row->title = put(&at, title);
@@ -174,9 +173,7 @@ static bool matches(const struct resume_list *list, const struct resume_row *row
 static void match_row(struct resume_list *list, size_t index)
 {
     if (matches(list, &list->rows[index])) {
-        list->matches = cli_reserve(list->matches, list->match_count, &list->match_capacity,
-                                    sizeof(*list->matches));
-        list->matches[list->match_count++] = index;
+        *CLI_PUSH(list->matches, list->match_count, list->match_capacity) = index;
     }
 }
 
@@ -641,11 +638,11 @@ static void print_row(const struct resume_row *row)
 {
     char command[SHOWN_RESUME_SIZE];
     char time[WHEN_SIZE];
-    size_t width = cli_print_name(stdout, cli_slice(row->id));
 
     make_command(row, command);
     when_text(row->updated_ms, time);
-    printf("%*s  %-*s  ", width < ID_WIDTH ? (int)(ID_WIDTH - width) : 0, "", TIME_WIDTH, time);
+    cli_print_cell(cli_slice(row->id), ID_WIDTH);
+    printf("  %-*s  ", TIME_WIDTH, time);
     cell_print(stdout, row->title, strlen(row->title), TITLE_WIDTH, CELL_PAD);
     fputs("  ", stdout);
     cli_print_name(stdout, cli_slice(command));

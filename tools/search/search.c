@@ -497,16 +497,7 @@ struct search {
 
 static int32_t show_progress(void *ctx, uint64_t done, uint64_t total)
 {
-    struct progress *progress = ctx;
-    char sizes[2][SIZE_TEXT];
-    char text[2 * SIZE_TEXT + 8];
-
-    if (progress_is_due(progress)) {
-        size_text(done, sizes[0]);
-        size_text(total, sizes[1]);
-        snprintf(text, sizeof(text), "%s of %s", sizes[0], sizes[1]);
-        progress_show(progress, "indexing", text);
-    }
+    progress_update_sizes(ctx, "indexing", done, total);
     return 0;
 }
 

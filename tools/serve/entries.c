@@ -69,9 +69,7 @@ static void add_path(struct branch *branch, size_t leaf)
     while (at < documents->count && branch->path_count <= documents->count) {
         const uint32_t *rank = cli_ids_find(&ranks, documents->items[at].parent_id);
 
-        branch->path =
-            cli_reserve(branch->path, branch->path_count, &capacity, sizeof(branch->path[0]));
-        branch->path[branch->path_count++] = at;
+        *CLI_PUSH(branch->path, branch->path_count, capacity) = at;
         at = rank != NULL ? *rank - 1 : documents->count;
     }
     cli_ids_deinit(&ranks);

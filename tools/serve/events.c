@@ -137,9 +137,7 @@ static void order_deinit(struct order *order)
 
 static void add_named(struct order *order, const struct wal_record *record)
 {
-    order->named = cli_reserve(order->named, order->named_count, &order->named_capacity,
-                               sizeof(order->named[0]));
-    order->named[order->named_count++] =
+    *CLI_PUSH(order->named, order->named_count, order->named_capacity) =
         (struct named){.number = record->session_number, .id = cli_copy_slice(record->session_id)};
 }
 

@@ -29,8 +29,7 @@ enum {
 /* Makes an id of OpenCode's form: "ses_" or "msg_" and 26 characters. */
 static void make_id(char id[ID_SIZE], const char *prefix)
 {
-    static const char digits[] = "0123456789abcdefghijklmnopqrstuvwxyz"
-                                 "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    static const char digits[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
     uint8_t bytes[26];
     size_t size = strlen(prefix);
 
@@ -457,9 +456,7 @@ static void see_byte(struct messages *messages, char byte)
             messages->size = 0;
         }
         if (opens || messages->depth > 2 || closes) {
-            messages->element =
-                cli_reserve(messages->element, messages->size, &messages->capacity, sizeof(char));
-            messages->element[messages->size++] = byte;
+            *CLI_PUSH(messages->element, messages->size, messages->capacity) = byte;
         }
         if (closes && messages->depth == 2) {
             end_element(messages);

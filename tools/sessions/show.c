@@ -485,18 +485,15 @@ static void print_row(const struct project *project, bool is_first)
 {
     const char *id = project->id[0] != '\0' ? project->id : "-";
     char updated[64];
-    size_t printed;
 
     if (is_first) {
         printf("%-40s  %8s  %-19s  %-36s  %s\n", "PROJECT", "SESSIONS", "UPDATED", "NEWEST",
                "DIRECTORIES");
     }
-    printed = cli_print_name(stdout, cli_slice(id));
+    cli_print_cell(cli_slice(id), 40);
     when_text(project->updated_ms, updated);
-    printf("%*s  %8" PRIu64 "  %-19.19s  ", printed < 40 ? (int)(40 - printed) : 0, "",
-           project->sessions, updated);
-    printed = cli_print_name(stdout, cli_slice(project->newest));
-    printf("%*s", printed < 36 ? (int)(36 - printed) : 0, "");
+    printf("  %8" PRIu64 "  %-19.19s  ", project->sessions, updated);
+    cli_print_cell(cli_slice(project->newest), 36);
     for (size_t i = 0; i < project->directories.count; i++) {
         fputs("  ", stdout);
         cli_print_name(stdout, cli_slice(project->directories.items[i]));

@@ -65,9 +65,7 @@ static void add_session(struct shown_subagents *subagents, struct wal_store *sto
     if (wal_session_get_info(session, &info, NULL) == WAL_OK &&
         wal__json_members(info.metadata.data, (size_t)info.metadata.size, m, 2, NULL) ==
             WAL__JSON_OK) {
-        subagents->items = cli_reserve(subagents->items, subagents->count, &subagents->capacity,
-                                       sizeof(subagents->items[0]));
-        subagent = &subagents->items[subagents->count++];
+        subagent = CLI_ADD(subagents);
         *subagent = (struct shown_subagent){
             .id = cli_copy_slice(info.id),
             .title = cli_copy_slice(info.title.size > 0 ? info.title : info.first_text),

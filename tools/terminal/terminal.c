@@ -483,6 +483,20 @@ void progress_update(struct progress *progress, const char *what, uint64_t done,
     fflush(stderr);
 }
 
+void progress_update_sizes(struct progress *progress, const char *what, uint64_t done,
+                           uint64_t total)
+{
+    char text[2 * SIZE_TEXT + 8];
+    char sizes[2][SIZE_TEXT];
+
+    if (progress_is_due(progress)) {
+        size_text(done, sizes[0]);
+        size_text(total, sizes[1]);
+        snprintf(text, sizeof(text), "%s of %s", sizes[0], sizes[1]);
+        progress_show(progress, what, text);
+    }
+}
+
 void progress_clear(struct progress *progress)
 {
     if (progress->is_shown) {

@@ -135,6 +135,10 @@ void progress_init(struct progress *progress, bool is_wanted);
 void progress_update(struct progress *progress, const char *what, uint64_t done, uint64_t total,
                      const char *unit);
 
+/* The same of numbers of bytes. */
+void progress_update_sizes(struct progress *progress, const char *what, uint64_t done,
+                           uint64_t total);
+
 /* Returns true if the line should be shown again now. */
 bool progress_is_due(struct progress *progress);
 

@@ -419,9 +419,7 @@ static enum wal_status list_sessions(struct usage *usage, struct wal_store *stor
     for (cli_sessions_open(&list, store, NULL, error); cli_sessions_next(&list, error);) {
         struct usage_session *session;
 
-        usage->sessions = cli_reserve(usage->sessions, usage->session_count,
-                                      &usage->session_capacity, sizeof(usage->sessions[0]));
-        session = &usage->sessions[usage->session_count++];
+        session = CLI_PUSH(usage->sessions, usage->session_count, usage->session_capacity);
         *session = (struct usage_session){.number = list.info.number,
                                           .id = cli_copy_slice(list.info.id),
                                           .title = cli_copy_slice(list.info.title),
@@ -715,17 +713,16 @@ static size_t name_width(const struct usage_groups *groups)
 static void print_row(const char *label, size_t width, const struct usage_group *group)
 {
     const struct usage_tokens *tokens = &group->tokens;
-    size_t printed = cli_print_name(stdout, cli_slice(label));
     char cost[COST_SIZE] = "-";
 
     if (group->costed + group->computed > 0) {
         snprintf(cost, sizeof(cost), "%s%.4f", group->computed > 0 ? "~" : "", group->cost);
     }
-    printf("%*s  %8" PRIu64 "  %12" PRIu64 "  %12" PRIu64 "  %14" PRIu64 "  %12" PRIu64
-           "  %12" PRIu64 "  %14" PRIu64 "  %10s\n",
-           printed < width ? (int)(width - printed) : 0, "", group->requests, tokens->input,
-           tokens->output, tokens->cache_read, tokens->cache_write, tokens->reasoning,
-           tokens->total, cost);
+    cli_print_cell(cli_slice(label), width);
+    printf("  %8" PRIu64 "  %12" PRIu64 "  %12" PRIu64 "  %14" PRIu64 "  %12" PRIu64 "  %12" PRIu64
+           "  %14" PRIu64 "  %10s\n",
+           group->requests, tokens->input, tokens->output, tokens->cache_read, tokens->cache_write,
+           tokens->reasoning, tokens->total, cost);
 }
 
 /* Prints a table with a total. */

@@ -116,9 +116,7 @@ struct live_session *live_find(struct live *live, struct wal_slice id)
     struct live_session *session;
 
     if (*number == 0) {
-        live->sessions =
-            cli_reserve(live->sessions, live->count, &live->capacity, sizeof(*session));
-        session = &live->sessions[live->count++];
+        session = CLI_PUSH(live->sessions, live->count, live->capacity);
         *number = (uint32_t)live->count;
         memset(session, 0, sizeof(*session));
         session->id = cli_copy_slice(id);

@@ -66,23 +66,19 @@ void check_pack_add_record(struct check_segment *segment, const struct wal__fram
     };
 
     if (!decode_record(frame, payload, &blob)) {
-        check_damage_add(&segment->damages, segment->head->name, offset,
+        check_damage_add(&segment->damages, CHECK_LOSS, segment->head->name, offset,
                          wal__frame_total_size(frame->stored_size),
                          "the %s of sequence %" PRIu64 " is not well-formed",
                          wal__frame_type_name(frame->type), frame->sequence);
         check_pack_add_lost(segment, frame->id_hash, offset);
         return;
     }
-    segment->blobs =
-        cli_reserve(segment->blobs, segment->blob_count, &segment->blob_capacity, sizeof(blob));
-    segment->blobs[segment->blob_count++] = blob;
+    *CLI_PUSH(segment->blobs, segment->blob_count, segment->blob_capacity) = blob;
 }
 
 void check_pack_add_lost(struct check_segment *segment, uint64_t digest_hash, uint64_t offset)
 {
-    segment->lost_blobs = cli_reserve(segment->lost_blobs, segment->lost_blob_count,
-                                      &segment->lost_blob_capacity, sizeof(*segment->lost_blobs));
-    segment->lost_blobs[segment->lost_blob_count++] =
+    *CLI_PUSH(segment->lost_blobs, segment->lost_blob_count, segment->lost_blob_capacity) =
         (struct check_lost_blob){digest_hash, wal__position(segment->head->id, (uint32_t)offset)};
 }
 
@@ -509,11 +505,10 @@ static void report_faults(struct check_store *store)
 
         if (blob->fault != NULL && segment != NULL && !is_remainder(blob)) {
             wal__hex_write(blob->digest.bytes, WAL__DIGEST_SIZE, text);
-            check_damage_add(&segment->damages, segment->head->name,
+            check_damage_add(&segment->damages, CHECK_LOSS, segment->head->name,
                              wal__position_offset(blob->position), blob->span,
-                             "the content with the SHA-256 %s cannot be read: "
-                             "%s",
-                             text, blob->fault);
+                             "the content with the SHA-256 %s cannot be read: %s", text,
+                             blob->fault);
         }
     }
 }
@@ -850,10 +845,10 @@ static void follow_checkpoint(struct reference_walk *reference_walk)
     if (wal__doc_record_decode(reread_payload(reference_walk), &doc) != WAL__FMT_OK ||
         !checkpoint_decode(&doc, checkpoint)) {
         check_damage_session(
-            check_damage_add(&reference_walk->store->damages, reference->segment->head->name,
-                             reference->offset, wal__frame_total_size(reference->stored_size),
-                             "the checkpoint of sequence %" PRIu64 " is not well-formed",
-                             reference->sequence),
+            check_damage_add(
+                &reference_walk->store->damages, CHECK_LOSS, reference->segment->head->name,
+                reference->offset, wal__frame_total_size(reference->stored_size),
+                "the checkpoint of sequence %" PRIu64 " is not well-formed", reference->sequence),
             reference->session);
         free(checkpoint);
         return;

@@ -114,8 +114,8 @@ static void report_missing_segment(struct check_store *store, uint64_t id,
     char name[INDEX_NAME];
 
     snprintf(name, sizeof(name), "log/%016" PRIx64 ".seg", id);
-    damage =
-        check_damage_add(&store->damages, name, 0, index->header.end, "the segment is missing");
+    damage = check_damage_add(&store->damages, CHECK_LOSS, name, 0, index->header.end,
+                              "the segment is missing");
     damage->first_sequence = index->header.first_sequence;
     damage->last_sequence = index->header.last_sequence;
     for (uint32_t i = 0; i < index->header.session_count; i++) {
@@ -180,8 +180,8 @@ static void check_orphan(struct check_store *store, uint64_t id, bool is_pack)
         memcmp(index.header.uuid, store->reader.uuid, sizeof(store->reader.uuid)) == 0) {
         report_missing_segment(store, id, &index);
     } else {
-        check_damage_add_note(&store->damages, name, 0, size,
-                              "is the index of a segment that does not exist");
+        check_damage_add(&store->damages, CHECK_NOTE, name, 0, size,
+                         "is the index of a segment that does not exist");
     }
     free(bytes);
 }
@@ -195,10 +195,9 @@ void check_index_orphans(struct check_store *store)
 
     free(path);
     if (directory == NULL && error != ENOENT) {
-        check_damage_add_redundant(&store->damages, "index", 0, 0,
-                                   "the directory cannot be read: %s; it is "
-                                   "derived: no record is lost",
-                                   cli_file_error(error));
+        check_damage_add(&store->damages, CHECK_REDUNDANT, "index", 0, 0,
+                         "the directory cannot be read: %s; it is derived: no record is lost",
+                         cli_file_error(error));
     }
     if (directory == NULL) {
         return; /* the directory is derived and may be missing */
@@ -231,15 +230,16 @@ struct index_check {
 
 static void report_damage(const struct index_check *index_check, const char *what)
 {
-    check_damage_add_note(&index_check->store->damages, index_check->file, index_check->offset,
-                          index_check->size, "%s%s", what, rebuilt);
+    check_damage_add(&index_check->store->damages, CHECK_NOTE, index_check->file,
+                     index_check->offset, index_check->size, "%s%s", what, rebuilt);
 }
 
 /* The checksums are valid: readers use it. */
 static void report_difference(const struct index_check *index_check, const char *what)
 {
-    check_damage_add_redundant(&index_check->store->damages, index_check->file, index_check->offset,
-                               index_check->size, "%s; it is derived: no record is lost", what);
+    check_damage_add(&index_check->store->damages, CHECK_REDUNDANT, index_check->file,
+                     index_check->offset, index_check->size, "%s; it is derived: no record is lost",
+                     what);
 }
 
 /* --- postings ------------------------------------------------------------- */
@@ -318,11 +318,10 @@ static void report_summary(const struct index_check *index_check,
 {
     struct check_store *store = index_check->store;
     struct check_damage *damage = check_damage_add(
-        &store->damages, index_check->file, index_check->offset, index_check->size,
+        &store->damages, CHECK_REDUNDANT, index_check->file, index_check->offset, index_check->size,
         "the %s of session %" PRIu32 " differs from the log; it is derived: no record is lost",
         field, summary->number);
 
-    damage->kind = CHECK_REDUNDANT;
     damage->if_live = store->has_rewritten ? summary->number : 0;
 }
 
@@ -475,10 +474,9 @@ static void report_index_frame(const struct index_check *index_check)
 
     if (index_end(index_check->store, segment->head->id, segment->head->is_pack) ==
         segment->head->known_end) {
-        check_damage_add_note(&index_check->store->damages, index_check->file, index_check->offset,
-                              index_check->size,
-                              "the INDEX frame is damaged; the segment's file "
-                              "in index/ replaces it");
+        check_damage_add(&index_check->store->damages, CHECK_NOTE, index_check->file,
+                         index_check->offset, index_check->size,
+                         "the INDEX frame is damaged; the segment's file in index/ replaces it");
     } else {
         report_damage(index_check, "the INDEX frame is damaged");
     }
@@ -567,11 +565,10 @@ static void check_gap(struct index_check *index_check, struct cli_file *file)
         const uint8_t *bytes = cli_file_fetch(file, at, sizeof(zeros));
 
         if (bytes == NULL || memcmp(bytes, zeros, sizeof(zeros)) != 0) {
-            check_damage_add_note(&index_check->store->damages, index_check->file, at, 8,
-                                  bytes == NULL
-                                      ? "cannot be read; no record is there"
-                                      : "bytes that are never written are not zero; no record "
-                                        "is there");
+            check_damage_add(&index_check->store->damages, CHECK_NOTE, index_check->file, at, 8,
+                             bytes == NULL ? "cannot be read; no record is there"
+                                           : "bytes that are never written are not zero; no record "
+                                             "is there");
             return;
         }
     }
@@ -639,8 +636,8 @@ static void check_index_file(struct index_check *index_check)
     bytes = index_read(index_check->store, name, &size, &error);
     index_check->size = size;
     if (bytes == NULL && error != ENOENT) {
-        check_damage_add_note(&index_check->store->damages, name, 0, size, "cannot be read: %s%s",
-                              cli_file_error(error), rebuilt);
+        check_damage_add(&index_check->store->damages, CHECK_NOTE, name, 0, size,
+                         "cannot be read: %s%s", cli_file_error(error), rebuilt);
     } else if (bytes != NULL) {
         fmt = check_bytes(index_check, (struct wal__span){bytes, (size_t)size});
         if (fmt != WAL__FMT_OK && fmt != WAL__FMT_VERSION) {
@@ -674,14 +671,14 @@ static const char believed[] = "; it is derived: remove the directory index/ "
 static void report_catalogue_damage(struct check_store *store, uint64_t offset, uint64_t size,
                                     const char *what)
 {
-    check_damage_add_note(&store->damages, name, offset, size, "%s%s", what, rebuilt);
+    check_damage_add(&store->damages, CHECK_NOTE, name, offset, size, "%s%s", what, rebuilt);
 }
 
 /* The checksums are valid: readers use it. */
 static void report_catalogue_difference(struct check_store *store, uint64_t offset, uint64_t size,
                                         const char *what)
 {
-    check_damage_add_redundant(&store->damages, name, offset, size, "%s%s", what, believed);
+    check_damage_add(&store->damages, CHECK_REDUNDANT, name, offset, size, "%s%s", what, believed);
 }
 
 static bool check_pages(struct check_store *store, const uint8_t *bytes,
@@ -746,16 +743,16 @@ void check_catalogue_load(struct check_store *store)
     free(path);
     if (error != 0) {
         if (error != ENOENT) {
-            check_damage_add_note(&store->damages, name, 0, 0, "cannot be opened: %s%s",
-                                  cli_file_error(error), rebuilt);
+            check_damage_add(&store->damages, CHECK_NOTE, name, 0, 0, "cannot be opened: %s%s",
+                             cli_file_error(error), rebuilt);
         }
         return;
     }
     if (file.size == 0) {
         report_catalogue_damage(store, 0, 0, "is empty");
     } else if (cli_file_fetch(&file, 0, file.size) == NULL) {
-        check_damage_add_note(&store->damages, name, file.error_offset, 0, "cannot be read: %s%s",
-                              cli_file_error(file.error), rebuilt);
+        check_damage_add(&store->damages, CHECK_NOTE, name, file.error_offset, 0,
+                         "cannot be read: %s%s", cli_file_error(file.error), rebuilt);
     } else {
         catalogue->size = (size_t)file.size;
         catalogue->bytes = cli_alloc(catalogue->size);
@@ -917,9 +914,9 @@ static bool check_rank(struct check_store *store, uint32_t rank, uint32_t *last,
         field = NULL;
     }
     if (field != NULL) {
-        check_damage_add_redundant(&store->damages, name, at, WAL__SUMMARY_SIZE,
-                                   "the %s of session %" PRIu32 " differs from the log%s", field,
-                                   summary->number, believed);
+        check_damage_add(&store->damages, CHECK_REDUNDANT, name, at, WAL__SUMMARY_SIZE,
+                         "the %s of session %" PRIu32 " differs from the log%s", field,
+                         summary->number, believed);
         return false;
     }
     return true;

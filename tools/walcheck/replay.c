@@ -209,9 +209,8 @@ static void model_add_doc(struct check_model *model, uint32_t session, uint64_t 
     uint8_t name[DOC_NAME_SIZE];
     uint32_t *newest = cli_ids_get_or_add(&model->doc_names, doc_name(session, key_hash, name));
 
-    model->docs =
-        cli_reserve(model->docs, model->doc_count, &model->doc_capacity, sizeof(*model->docs));
-    model->docs[model->doc_count++] = (struct check_doc){sequence, *newest};
+    *CLI_PUSH(model->docs, model->doc_count, model->doc_capacity) =
+        (struct check_doc){sequence, *newest};
     *newest = (uint32_t)model->doc_count;
 }
 
@@ -592,7 +591,7 @@ static void report_damage(const struct replay *replay, const char *what)
     const struct check_record *record = replay->record;
     bool in_block = wal__segment_is_rewritten(&replay->segment->head->header);
     struct check_damage *damage = check_damage_add(
-        &replay->segment->damages, replay->segment->head->name,
+        &replay->segment->damages, CHECK_LOSS, replay->segment->head->name,
         in_block ? wal__block_offset(record->posting.offset) : record->posting.offset,
         in_block ? 0 : wal__frame_total_size(record->stored_size),
         "the %s of sequence %" PRIu64 " %s", wal__frame_type_name(record->posting.type),
@@ -1041,18 +1040,17 @@ static void add_replayed(struct check_store *store, const struct check_segment *
 {
     struct check_model *model = &store->model;
 
-    model->replayed = cli_reserve(model->replayed, model->replayed_count, &model->replayed_capacity,
-                                  sizeof(*model->replayed));
-    model->replayed[model->replayed_count++] = (struct check_replayed){
-        .sequence = record->posting.sequence,
-        .position = wal__position(segment->head->id, record->posting.offset),
-        .id_hash = record->posting.id_hash,
-        .session = record->session,
-        .type = record->posting.type,
-        .stream = record->posting.stream,
-        .is_erased = record->is_erased,
-        .is_provisional = (record->posting.flags & WAL__FRAME_PROVISIONAL) != 0,
-    };
+    *CLI_PUSH(model->replayed, model->replayed_count, model->replayed_capacity) =
+        (struct check_replayed){
+            .sequence = record->posting.sequence,
+            .position = wal__position(segment->head->id, record->posting.offset),
+            .id_hash = record->posting.id_hash,
+            .session = record->session,
+            .type = record->posting.type,
+            .stream = record->posting.stream,
+            .is_erased = record->is_erased,
+            .is_provisional = (record->posting.flags & WAL__FRAME_PROVISIONAL) != 0,
+        };
 }
 
 /* Applies the current record; false if the replay cannot continue. */
@@ -1063,7 +1061,7 @@ static bool replay_record(struct replay *replay)
 
     if (model->replayed_count > 0 &&
         model->replayed[model->replayed_count - 1].sequence >= record->posting.sequence) {
-        check_damage_add(&replay->segment->damages, replay->segment->head->name,
+        check_damage_add(&replay->segment->damages, CHECK_LOSS, replay->segment->head->name,
                          record->posting.offset, 0, "sequence %" PRIu64 " is a repeat",
                          record->posting.sequence);
         replay->store->records_lost = true;
@@ -1101,10 +1099,10 @@ void check_replay_finish(struct check_store *store)
 
         if (segment != NULL && !session->damaged && !store->records_lost &&
             !check_session_is_deleted(session)) {
-            check_damage_add_redundant(&store->damages, segment->head->name, 0, 0,
-                                       "the index has other texts of session %" PRIu32
-                                       " than the log; it is derived: no record is lost",
-                                       session->number);
+            check_damage_add(&store->damages, CHECK_REDUNDANT, segment->head->name, 0, 0,
+                             "the index has other texts of session %" PRIu32
+                             " than the log; it is derived: no record is lost",
+                             session->number);
         }
     }
 }

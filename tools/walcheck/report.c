@@ -19,8 +19,9 @@ enum {
     REASON_SIZE = 400
 };
 
-static struct check_damage *add(struct check_damages *damages, const char *file, uint64_t offset,
-                                uint64_t length, const char *reason, va_list arguments)
+static struct check_damage *add(struct check_damages *damages, enum check_kind kind,
+                                const char *file, uint64_t offset, uint64_t length,
+                                const char *reason, va_list arguments)
 {
     char text[REASON_SIZE];
     struct check_damage *damage;
@@ -28,6 +29,7 @@ static struct check_damage *add(struct check_damages *damages, const char *file,
     vsnprintf(text, sizeof(text), reason, arguments);
     damage = CLI_ADD(damages);
     *damage = (struct check_damage){
+        .kind = kind,
         .file = cli_copy_text(file, strlen(file)),
         .offset = offset,
         .length = length,
@@ -36,14 +38,15 @@ static struct check_damage *add(struct check_damages *damages, const char *file,
     return damage;
 }
 
-struct check_damage *check_damage_add(struct check_damages *damages, const char *file,
-                                      uint64_t offset, uint64_t length, const char *reason, ...)
+struct check_damage *check_damage_add(struct check_damages *damages, enum check_kind kind,
+                                      const char *file, uint64_t offset, uint64_t length,
+                                      const char *reason, ...)
 {
     struct check_damage *damage;
     va_list arguments;
 
     va_start(arguments, reason);
-    damage = add(damages, file, offset, length, reason, arguments);
+    damage = add(damages, kind, file, offset, length, reason, arguments);
     va_end(arguments);
     return damage;
 }
@@ -80,7 +83,7 @@ struct check_damage *check_damage_add_once(struct check_damages *damages, const 
     va_list arguments;
 
     va_start(arguments, reason);
-    damage = add(damages, file, offset, length, reason, arguments);
+    damage = add(damages, CHECK_LOSS, file, offset, length, reason, arguments);
     va_end(arguments);
     same = find_same(damages, damage);
     if (same == NULL) {
@@ -89,26 +92,6 @@ struct check_damage *check_damage_add_once(struct check_damages *damages, const 
     deinit(damage);
     damages->count--;
     return same;
-}
-
-void check_damage_add_redundant(struct check_damages *damages, const char *file, uint64_t offset,
-                                uint64_t length, const char *reason, ...)
-{
-    va_list arguments;
-
-    va_start(arguments, reason);
-    add(damages, file, offset, length, reason, arguments)->kind = CHECK_REDUNDANT;
-    va_end(arguments);
-}
-
-void check_damage_add_note(struct check_damages *damages, const char *file, uint64_t offset,
-                           uint64_t length, const char *reason, ...)
-{
-    va_list arguments;
-
-    va_start(arguments, reason);
-    add(damages, file, offset, length, reason, arguments)->kind = CHECK_NOTE;
-    va_end(arguments);
 }
 
 /* The number of items that are damage. */
@@ -124,9 +107,7 @@ static size_t damages_count(const struct check_damages *damages)
 
 void check_damage_sequence(struct check_damage *damage, uint64_t sequence)
 {
-    damage->sequences = cli_reserve(damage->sequences, damage->sequence_count,
-                                    &damage->sequence_capacity, sizeof(*damage->sequences));
-    damage->sequences[damage->sequence_count++] = sequence;
+    *CLI_PUSH(damage->sequences, damage->sequence_count, damage->sequence_capacity) = sequence;
 }
 
 static int compare_sequences(const void *a, const void *b)
@@ -165,9 +146,7 @@ void check_damage_session(struct check_damage *damage, uint32_t session)
             return;
         }
     }
-    damage->sessions = cli_reserve(damage->sessions, damage->session_count,
-                                   &damage->session_capacity, sizeof(*damage->sessions));
-    damage->sessions[damage->session_count++] = session;
+    *CLI_PUSH(damage->sessions, damage->session_count, damage->session_capacity) = session;
 }
 
 void check_damages_move(struct check_damages *to, struct check_damages *from)
@@ -235,8 +214,8 @@ void check_feature(const struct check_store *store, struct check_segment *segmen
                    const struct check_record *record, uint32_t incompat, const char *what)
 {
     if (store->format_known && (store->incompat & incompat) == 0) {
-        check_damage_add_redundant(&segment->damages, segment->head->name, record->posting.offset,
-                                   0, "%s, and MANIFEST lacks this feature", what);
+        check_damage_add(&segment->damages, CHECK_REDUNDANT, segment->head->name,
+                         record->posting.offset, 0, "%s, and MANIFEST lacks this feature", what);
     }
 }
 
@@ -544,8 +523,7 @@ int check_report(const struct check_store *store)
     }
     if (store->newer) {
         code = cli_error(store->cli, CLI_FAILED, store->path,
-                         "has structures of a newer format; this walcheck knows format "
-                         "version %d",
+                         "has structures of a newer format; this walcheck knows format version %d",
                          (int)WAL__FORMAT_VERSION);
     }
     return code;

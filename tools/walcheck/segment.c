@@ -83,9 +83,8 @@ static void add_reference(struct check_segment *segment, const struct wal__frame
     if (!check_reference_decode(payload, &reference)) {
         return;
     }
-    segment->references = cli_reserve(segment->references, segment->reference_count,
-                                      &segment->reference_capacity, sizeof(*segment->references));
-    segment->references[segment->reference_count++] = reference;
+    *CLI_PUSH(segment->references, segment->reference_count, segment->reference_capacity) =
+        reference;
 }
 
 /* Checks entries and documents here, because their payloads are large; keeps all other payloads for
@@ -106,7 +105,7 @@ static void copy_payload(struct check_segment *segment, const struct wal__frame 
     if ((frame->flags & WAL__FRAME_LZ4) == 0 &&
         !(entry ? is_valid_entry(payload, frame, record) : is_valid_document(payload, frame))) {
         struct check_damage *damage =
-            check_damage_add(&segment->damages, segment->head->name, offset,
+            check_damage_add(&segment->damages, CHECK_LOSS, segment->head->name, offset,
                              wal__frame_total_size(frame->stored_size),
                              "the %s of sequence %" PRIu64 " is not well-formed",
                              entry ? "entry" : "document", frame->sequence);
@@ -116,7 +115,7 @@ static void copy_payload(struct check_segment *segment, const struct wal__frame 
         add_reference(segment, frame, offset, payload);
         if (entry && !is_sound_copy(payload, frame)) {
             struct check_damage *damage = check_damage_add(
-                &segment->damages, segment->head->name, offset,
+                &segment->damages, CHECK_LOSS, segment->head->name, offset,
                 wal__frame_total_size(frame->stored_size),
                 "the lines of a copy in sequence %" PRIu64 " cannot be read", frame->sequence);
 
@@ -131,9 +130,7 @@ static void segment_add_record(struct check_segment *segment, const struct wal__
 {
     struct check_record *record;
 
-    segment->records = cli_reserve(segment->records, segment->record_count,
-                                   &segment->record_capacity, sizeof(*segment->records));
-    record = &segment->records[segment->record_count++];
+    record = CLI_PUSH(segment->records, segment->record_count, segment->record_capacity);
     *record = (struct check_record){
         .posting = {.offset = (uint32_t)offset,
                     .type = frame->type,
@@ -158,9 +155,9 @@ static void report_block(struct check_segment *segment, uint64_t offset,
     uint64_t size = wal__frame_total_size(frame->stored_size);
     struct check_damage *damage =
         rank == 0
-            ? check_damage_add(&segment->damages, segment->head->name, offset, size,
+            ? check_damage_add(&segment->damages, CHECK_LOSS, segment->head->name, offset, size,
                                "the records of a BLOCK cannot be read: %s", wal__fmt_text(fmt))
-            : check_damage_add(&segment->damages, segment->head->name, offset, size,
+            : check_damage_add(&segment->damages, CHECK_LOSS, segment->head->name, offset, size,
                                "record %" PRIu32 " of a BLOCK, and those after it, cannot be "
                                "read: %s",
                                rank, wal__fmt_text(fmt));
@@ -225,9 +222,9 @@ static bool is_in_range(struct check_segment *segment, const struct check_record
         why = "is not in the range of the segment";
     }
     if (why != NULL) {
-        struct check_damage *damage = check_damage_add(&segment->damages, segment->head->name,
-                                                       wal__block_offset(record->posting.offset), 0,
-                                                       "sequence %" PRIu64 " %s", sequence, why);
+        struct check_damage *damage = check_damage_add(
+            &segment->damages, CHECK_LOSS, segment->head->name,
+            wal__block_offset(record->posting.offset), 0, "sequence %" PRIu64 " %s", sequence, why);
 
         check_damage_session(damage, record->session);
     }
@@ -247,7 +244,7 @@ static void check_size(struct check_segment *segment)
         size += segment->blobs[i].span;
     }
     if (!segment->has_lost_records && !segment->head->salt_found && size != rewrite->raw_size) {
-        check_damage_add(&segment->damages, segment->head->name, 116, 8,
+        check_damage_add(&segment->damages, CHECK_LOSS, segment->head->name, 116, 8,
                          "has %" PRIu64 " bytes of records, and its header "
                          "says %" PRIu64,
                          size, rewrite->raw_size);
@@ -409,7 +406,7 @@ static void add_scan_damage(struct scan *scan)
     for (size_t i = scan->found.count; i < count; i++) {
         const struct wal__damage *damage = &facts->damage[i];
         struct check_damage *added = check_damage_add(
-            &scan->found, scan->segment->head->name, damage->offset, damage->size,
+            &scan->found, CHECK_LOSS, scan->segment->head->name, damage->offset, damage->size,
             damage->size == 0 ? "records are missing here: their frames are not in the log"
                               : "acknowledged bytes are damaged");
 
@@ -510,17 +507,17 @@ static void report_verdict(struct check_segment *segment, struct cli_file *file,
     const struct wal__scan_result *facts = segment->facts;
 
     if (facts->verdict == WAL__VERDICT_NEWER) {
-        check_damage_add(&segment->damages, segment->head->name, facts->error_offset,
+        check_damage_add(&segment->damages, CHECK_LOSS, segment->head->name, facts->error_offset,
                          WAL__FRAME_SIZE,
                          "a frame of a newer format: nothing after it was checked");
         segment->has_lost_records = true;
     } else if (facts->verdict == WAL__VERDICT_READ_ERROR) {
-        check_damage_add(&segment->damages, segment->head->name, file->error_offset, 0,
+        check_damage_add(&segment->damages, CHECK_LOSS, segment->head->name, file->error_offset, 0,
                          "cannot be read: %s", cli_file_error(file->error));
         segment->has_lost_records = true;
     } else if (start->capacity == segment->head->known_end &&
                facts->end != segment->head->known_end && facts->verdict != WAL__VERDICT_DAMAGED) {
-        check_damage_add(&segment->damages, segment->head->name, facts->end,
+        check_damage_add(&segment->damages, CHECK_LOSS, segment->head->name, facts->end,
                          segment->head->known_end - facts->end,
                          "the log ends before the end that is recorded for it");
         segment->has_lost_records = true;
@@ -579,8 +576,8 @@ void check_segment_scan(const struct check_store *store, struct check_segment *s
         *segment->facts = (struct wal__scan_result){0};
         segment->facts->verdict = WAL__VERDICT_READ_ERROR;
         segment->has_lost_records = true;
-        check_damage_add(&segment->damages, segment->head->name, 0, 0, "cannot be opened: %s",
-                         cli_file_error(error));
+        check_damage_add(&segment->damages, CHECK_LOSS, segment->head->name, 0, 0,
+                         "cannot be opened: %s", cli_file_error(error));
         return;
     }
     const struct wal__scan_source source = {&file, cli_file_fetch};
@@ -602,7 +599,7 @@ void check_segment_scan(const struct check_store *store, struct check_segment *s
     apply_seal(segment);
     read_index_header(segment, &file);
     if (file.bad_end != 0) {
-        check_damage_add(&segment->damages, segment->head->name, file.bad_offset,
+        check_damage_add(&segment->damages, CHECK_LOSS, segment->head->name, file.bad_offset,
                          file.bad_end - file.bad_offset, "cannot be read: %s",
                          cli_file_error(file.error));
         segment->has_lost_records = true;
@@ -694,16 +691,15 @@ static void check_header(struct check_segment *segment, const uint8_t *bytes)
         uint8_t first[WAL__SEGMENT_HEADER_SIZE] = {0};
 
         memcpy(first, bytes, (size_t)copy);
-        check_damage_add_redundant(
-            &segment->damages, segment->head->name,
-            wal__segment_header_decode(first, &header) == WAL__FMT_OK ? copy : 0, used,
-            "one copy of the header is damaged; the other is used, and "
-            "nothing is lost");
+        check_damage_add(&segment->damages, CHECK_REDUNDANT, segment->head->name,
+                         wal__segment_header_decode(first, &header) == WAL__FMT_OK ? copy : 0, used,
+                         "one copy of the header is damaged; the other is used, and "
+                         "nothing is lost");
     }
     if (!is_zero(bytes + used, copy - used) || !is_zero(bytes + copy + used, copy - used)) {
-        check_damage_add_redundant(&segment->damages, segment->head->name, used,
-                                   WAL__SEGMENT_HEADER_SIZE - used,
-                                   "the padding of the header is not zero; nothing reads it");
+        check_damage_add(&segment->damages, CHECK_REDUNDANT, segment->head->name, used,
+                         WAL__SEGMENT_HEADER_SIZE - used,
+                         "the padding of the header is not zero; nothing reads it");
     }
 }
 
@@ -716,29 +712,28 @@ static void check_identity(const struct check_store *store, struct check_segment
 
     if (store->reader.uuid_known &&
         memcmp(header->uuid, store->reader.uuid, sizeof(header->uuid)) != 0) {
-        check_damage_add(damages, segment->head->name, 24, sizeof(header->uuid),
+        check_damage_add(damages, CHECK_LOSS, segment->head->name, 24, sizeof(header->uuid),
                          "belongs to another store");
         return;
     }
     if (segment->head->is_misnamed || header->id != segment->head->id) {
-        check_damage_add_redundant(damages, segment->head->name, 40, 8,
-                                   "is segment %016" PRIx64 " under another name", header->id);
+        check_damage_add(damages, CHECK_REDUNDANT, segment->head->name, 40, 8,
+                         "is segment %016" PRIx64 " under another name", header->id);
     }
     if (header->class != class) {
-        check_damage_add(damages, segment->head->name, 64, 4, "is a segment of class %" PRIu32,
-                         header->class);
+        check_damage_add(damages, CHECK_LOSS, segment->head->name, 64, 4,
+                         "is a segment of class %" PRIu32, header->class);
         return;
     }
     if (segment->head->size < header->capacity) {
-        check_damage_add(damages, segment->head->name, segment->head->size,
+        check_damage_add(damages, CHECK_LOSS, segment->head->name, segment->head->size,
                          header->capacity - segment->head->size,
                          "was truncated: the file has %" PRIu64 " bytes and the segment %" PRIu64,
                          segment->head->size, header->capacity);
     } else if (segment->head->size > header->capacity) {
-        check_damage_add(damages, segment->head->name, header->capacity,
+        check_damage_add(damages, CHECK_LOSS, segment->head->name, header->capacity,
                          segment->head->size - header->capacity,
-                         "was extended: bytes after the segment's end are not part of the "
-                         "log");
+                         "was extended: bytes after the segment's end are not part of the log");
     }
 }
 
@@ -753,13 +748,13 @@ static void check_rewrite(struct check_segment *segment)
         return;
     }
     if (rewrite->first_id <= open->previous_id) {
-        check_damage_add_redundant(&segment->damages, segment->head->name, 88, 8,
-                                   "replaces segment %016" PRIx64 ", which OPEN names as the one "
-                                   "before it",
-                                   rewrite->first_id);
+        check_damage_add(&segment->damages, CHECK_REDUNDANT, segment->head->name, 88, 8,
+                         "replaces segment %016" PRIx64 ", which OPEN names as the one "
+                         "before it",
+                         rewrite->first_id);
     }
     if (rewrite->last_sequence < open->last_sequence) {
-        check_damage_add(&segment->damages, segment->head->name, 104, 8,
+        check_damage_add(&segment->damages, CHECK_LOSS, segment->head->name, 104, 8,
                          "ends with sequence %" PRIu64 " and begins after %" PRIu64,
                          rewrite->last_sequence, open->last_sequence);
     }
@@ -776,7 +771,7 @@ static void check_head(struct check_store *store, struct check_segment *segment,
     const uint8_t *at = cli_file_fetch(file, 0, size);
 
     if (at == NULL) {
-        check_damage_add(&segment->damages, segment->head->name, 0, size,
+        check_damage_add(&segment->damages, CHECK_LOSS, segment->head->name, 0, size,
                          "the header cannot be read: %s", cli_file_error(file->error));
         return;
     }
@@ -785,17 +780,18 @@ static void check_head(struct check_store *store, struct check_segment *segment,
     }
     if (head->header_fmt == WAL__FMT_VERSION || head->header_fmt == WAL__FMT_FEATURES) {
         store->newer = true;
-        check_damage_add(&segment->damages, segment->head->name, 0, WAL__SEGMENT_HEADER_SIZE,
+        check_damage_add(&segment->damages, CHECK_LOSS, segment->head->name, 0,
+                         WAL__SEGMENT_HEADER_SIZE,
                          "has a newer format: version %" PRIu32 ", features %#" PRIx32,
                          head->header.version, head->header.features.incompat);
     } else if (head->header_fmt == WAL__FMT_OK) {
         check_header(segment, bytes);
         check_identity(store, segment);
     } else if (head->salt_found) {
-        check_damage_add_redundant(&segment->damages, segment->head->name, 0,
-                                   WAL__SEGMENT_HEADER_SIZE,
-                                   "both copies of the header are damaged, so that no reader opens "
-                                   "the segment; its frames are whole and can be salvaged");
+        check_damage_add(&segment->damages, CHECK_REDUNDANT, segment->head->name, 0,
+                         WAL__SEGMENT_HEADER_SIZE,
+                         "both copies of the header are damaged, so that no reader opens "
+                         "the segment; its frames are whole and can be salvaged");
     }
     check_rewrite(segment);
 }
@@ -806,8 +802,8 @@ static void read_head(struct check_store *store, struct check_segment *segment)
     int error = cli_file_open(&file, segment->path);
 
     if (error != 0) {
-        check_damage_add(&segment->damages, segment->head->name, 0, 0, "cannot be opened: %s",
-                         cli_file_error(error));
+        check_damage_add(&segment->damages, CHECK_LOSS, segment->head->name, 0, 0,
+                         "cannot be opened: %s", cli_file_error(error));
         return;
     }
     check_head(store, segment, &file);
@@ -839,8 +835,8 @@ static void check_directory(struct check_store *store, const char *folder)
     if (directory != NULL) {
         closedir(directory);
     } else if (error != ENOENT || strcmp(folder, "log") == 0) {
-        check_damage_add(&store->damages, folder, 0, 0, "the directory cannot be read: %s",
-                         cli_file_error(error));
+        check_damage_add(&store->damages, CHECK_LOSS, folder, 0, 0,
+                         "the directory cannot be read: %s", cli_file_error(error));
     }
     free(path);
 }
@@ -894,10 +890,10 @@ static void report_headerless(struct check_store *store, struct check_segment *s
         return;
     }
     if (segment->head->is_empty && segment->head->header_fmt == WAL__FMT_ZERO) {
-        check_damage_add(&segment->damages, segment->head->name, 0, segment->head->size,
+        check_damage_add(&segment->damages, CHECK_LOSS, segment->head->name, 0, segment->head->size,
                          "was zeroed");
     } else {
-        check_damage_add(&segment->damages, segment->head->name, 0, segment->head->size,
+        check_damage_add(&segment->damages, CHECK_LOSS, segment->head->name, 0, segment->head->size,
                          "both copies of the header are damaged: %s; without them no frame "
                          "can be validated",
                          wal__fmt_text(segment->head->header_fmt));
@@ -929,23 +925,23 @@ static void report_unlinked(struct check_store *store, struct check_segment *seg
     case WAL__DAMAGED_LINKED:
         break;
     case WAL__DAMAGED_UNLINKED:
-        check_damage_add(damages, segment->head->name, 0, segment->head->size,
+        check_damage_add(damages, CHECK_LOSS, segment->head->name, 0, segment->head->size,
                          "has records, but no later segment names it as its predecessor");
         break;
     case WAL__DAMAGED_LEFTOVER:
-        check_damage_add_note(damages, segment->head->name, 0, segment->head->size,
-                              "an attempt that failed left it; nothing is in it alone, and "
-                              "it is removed when one process opens the store alone");
+        check_damage_add(damages, CHECK_NOTE, segment->head->name, 0, segment->head->size,
+                         "an attempt that failed left it; nothing is in it alone, and "
+                         "it is removed when one process opens the store alone");
         break;
     case WAL__DAMAGED_GUARDED:
-        check_damage_add_note(damages, segment->head->name, 0, segment->head->size,
-                              "a backup that was cut short left it; the next one goes on");
+        check_damage_add(damages, CHECK_NOTE, segment->head->name, 0, segment->head->size,
+                         "a backup that was cut short left it; the next one goes on");
         break;
     case WAL__DAMAGED_REPLACED:
         check_damages_deinit(damages);
-        check_damage_add_note(damages, segment->head->name, 0, segment->head->size,
-                              "was replaced by compaction, and is removed when one process "
-                              "opens the store alone");
+        check_damage_add(damages, CHECK_NOTE, segment->head->name, 0, segment->head->size,
+                         "was replaced by compaction, and is removed when one process "
+                         "opens the store alone");
         break;
     case WAL__DAMAGED_UNREADABLE:
         report_headerless(store, segment);
@@ -970,8 +966,8 @@ void check_chain_report_gap(struct check_store *store, struct check_segments *se
 
         snprintf(name, sizeof(name), "%.*s/%016" PRIx64 ".seg", (int)(slash - above->head->name),
                  above->head->name, id);
-        damage = check_damage_add(&store->damages, name, 0, above->head->open.previous_end,
-                                  "the segment is missing");
+        damage = check_damage_add(&store->damages, CHECK_LOSS, name, 0,
+                                  above->head->open.previous_end, "the segment is missing");
     } else if (bad->damages.count > 0) {
         damage = &bad->damages.items[bad->damages.count - 1];
     }
@@ -997,8 +993,8 @@ static void note_rewritten(struct check_store *store)
             generation = segment->head->header.rewrite.generation;
         }
         if (store->format_known && (store->incompat & WAL__INCOMPAT_REWRITTEN) == 0) {
-            check_damage_add_redundant(&segment->damages, segment->head->name, 20, 4,
-                                       "is a rewritten segment, and MANIFEST lacks this feature");
+            check_damage_add(&segment->damages, CHECK_REDUNDANT, segment->head->name, 20, 4,
+                             "is a rewritten segment, and MANIFEST lacks this feature");
         }
     }
     store->catalogue.outdated =
@@ -1041,7 +1037,8 @@ void check_chain_continuity(struct check_segment *segment)
     }
     if (open->previous_id == 0) {
         if (open->last_sequence != 0 || open->chain != 0) {
-            check_damage_add(&segment->damages, segment->head->name, WAL__SEGMENT_HEADER_SIZE, 0,
+            check_damage_add(&segment->damages, CHECK_LOSS, segment->head->name,
+                             WAL__SEGMENT_HEADER_SIZE, 0,
                              "the first segment continues after sequence "
                              "%" PRIu64,
                              open->last_sequence);
@@ -1057,7 +1054,8 @@ void check_chain_continuity(struct check_segment *segment)
         open->chain != check_segment_chain(previous) ||
         (wal__segment_is_rewritten(&previous->head->header) &&
          open->previous_end != check_segment_original_end(previous))) {
-        check_damage_add(&segment->damages, segment->head->name, WAL__SEGMENT_HEADER_SIZE, 0,
+        check_damage_add(&segment->damages, CHECK_LOSS, segment->head->name,
+                         WAL__SEGMENT_HEADER_SIZE, 0,
                          "does not continue its predecessor, which ends "
                          "with sequence %" PRIu64 " and not %" PRIu64 ", or with another chain",
                          check_segment_last_sequence(previous), open->last_sequence);
@@ -1092,16 +1090,16 @@ void check_chain_pack_end(struct check_store *store)
     if (segment == NULL) {
         if (!is_named_as_previous(&store->pack, id)) {
             snprintf(name, sizeof(name), "pack/%016" PRIx64 ".seg", id);
-            check_damage_add(&store->damages, name, 0, end,
+            check_damage_add(&store->damages, CHECK_LOSS, name, 0, end,
                              "the segment is missing, and the log depends on its content");
         }
     } else if (segment->head->role == WAL__DAMAGED_UNUSED) {
-        check_damage_add(&segment->damages, segment->head->name, 0, end,
+        check_damage_add(&segment->damages, CHECK_LOSS, segment->head->name, 0, end,
                          "is empty, and the log depends on its content");
     } else if (segment->head->role == WAL__DAMAGED_LINKED && end > segment->head->known_end) {
         if (segment->next != NULL || segment->head->has_trailer) {
-            check_damage_add(&segment->damages, segment->head->name, segment->head->known_end,
-                             end - segment->head->known_end,
+            check_damage_add(&segment->damages, CHECK_LOSS, segment->head->name,
+                             segment->head->known_end, end - segment->head->known_end,
                              "ends before the position that the log depends on");
         } else if (end <= segment->head->header.capacity) {
             segment->head->known_end = end;

@@ -74,9 +74,9 @@ static void check_slot(struct check_store *store, const uint8_t *bytes, unsigned
 
     if (slot->fmt == WAL__FMT_OK) {
         if (!is_zero_from(bytes, SLOT_USED)) {
-            check_damage_add_redundant(&store->damages, manifest_name, offset + SLOT_USED,
-                                       WAL__MANIFEST_SLOT_SIZE - SLOT_USED,
-                                       "the padding of the slot is not zero; nothing reads it");
+            check_damage_add(&store->damages, CHECK_REDUNDANT, manifest_name, offset + SLOT_USED,
+                             WAL__MANIFEST_SLOT_SIZE - SLOT_USED,
+                             "the padding of the slot is not zero; nothing reads it");
         }
         return;
     }
@@ -85,10 +85,10 @@ static void check_slot(struct check_store *store, const uint8_t *bytes, unsigned
         return;
     }
     if (other->fmt == WAL__FMT_OK) {
-        check_damage_add_redundant(
-            &store->damages, manifest_name, offset, WAL__MANIFEST_SLOT_SIZE,
-            "slot %u is not valid: %s; the other slot is used, and nothing is lost", number,
-            wal__fmt_text(slot->fmt));
+        check_damage_add(&store->damages, CHECK_REDUNDANT, manifest_name, offset,
+                         WAL__MANIFEST_SLOT_SIZE,
+                         "slot %u is not valid: %s; the other slot is used, and nothing is lost",
+                         number, wal__fmt_text(slot->fmt));
     }
 }
 
@@ -130,7 +130,7 @@ static int select_slot(struct check_store *store, const uint8_t *bytes)
                              "is not a store: no slot of MANIFEST is valid, "
                              "and there is no directory log/");
         }
-        check_damage_add(&store->damages, manifest_name, 0, WAL__MANIFEST_SIZE,
+        check_damage_add(&store->damages, CHECK_LOSS, manifest_name, 0, WAL__MANIFEST_SIZE,
                          "neither slot is valid: %s; the segments identify the store",
                          wal__fmt_text(slots[0].fmt));
         return CLI_CONTINUE;
@@ -153,7 +153,7 @@ static int read_manifest(struct check_store *store, struct cli_file *file)
     const uint8_t *at = cli_file_fetch(file, 0, size);
 
     if (at == NULL) {
-        check_damage_add(&store->damages, manifest_name, file->error_offset, 0,
+        check_damage_add(&store->damages, CHECK_LOSS, manifest_name, file->error_offset, 0,
                          "cannot be read: %s", cli_file_error(file->error));
         return CLI_CONTINUE;
     }
@@ -161,9 +161,9 @@ static int read_manifest(struct check_store *store, struct cli_file *file)
         memcpy(bytes, at, (size_t)size);
     }
     if (file->size != sizeof(bytes)) {
-        check_damage_add_redundant(
-            &store->damages, manifest_name, size, file->size < size ? 0 : file->size - size,
-            "has %" PRIu64 " bytes, not %d", file->size, (int)WAL__MANIFEST_SIZE);
+        check_damage_add(&store->damages, CHECK_REDUNDANT, manifest_name, size,
+                         file->size < size ? 0 : file->size - size, "has %" PRIu64 " bytes, not %d",
+                         file->size, (int)WAL__MANIFEST_SIZE);
     }
     return select_slot(store, bytes);
 }
@@ -199,7 +199,8 @@ static int check_manifest(struct check_store *store)
     if (!has_log(store)) {
         return cli_error(store->cli, CLI_FAILED, store->path, "is not a store: it has no MANIFEST");
     }
-    check_damage_add(&store->damages, manifest_name, 0, 0, "%s; the segments identify the store",
+    check_damage_add(&store->damages, CHECK_LOSS, manifest_name, 0, 0,
+                     "%s; the segments identify the store",
                      is_special ? cli_file_error(error) : "is missing");
     return CLI_CONTINUE;
 }
@@ -241,16 +242,16 @@ static void check_entry(struct check_store *store, const char *name)
         return; /* it was removed after the listing */
     }
     if (error != 0) {
-        check_damage_add_note(&store->damages, file_name, 0, 0,
-                              "the root of views cannot be read: %s", cli_file_error(error));
+        check_damage_add(&store->damages, CHECK_NOTE, file_name, 0, 0,
+                         "the root of views cannot be read: %s", cli_file_error(error));
         return;
     }
     bytes = file.size <= WAL__VIEW_ROOT_SIZE_MAX ? cli_file_fetch(&file, 0, file.size) : NULL;
     fault = bytes == NULL ? "it is too large, or cannot be read"
                           : find_fault(name, (struct wal__span){bytes, (size_t)file.size});
     if (fault != NULL) {
-        check_damage_add_note(&store->damages, file_name, 0, file.size,
-                              "the root of views is damaged: %s", fault);
+        check_damage_add(&store->damages, CHECK_NOTE, file_name, 0, file.size,
+                         "the root of views is damaged: %s", fault);
     }
     cli_file_close(&file);
 }
@@ -265,9 +266,8 @@ static void views(struct check_store *store)
 
     free(path);
     if (directory == NULL && error != ENOENT) {
-        check_damage_add_note(&store->damages, "views", 0, 0,
-                              "the list of roots of views cannot be read: %s",
-                              cli_file_error(error));
+        check_damage_add(&store->damages, CHECK_NOTE, "views", 0, 0,
+                         "the list of roots of views cannot be read: %s", cli_file_error(error));
     }
     if (directory == NULL) {
         return;
@@ -475,7 +475,7 @@ static void collect_damages(struct check_store *store)
     check_damages_remove(&store->damages, is_explained, store);
     check_damages_move(&all, &store->damages);
     if (store->cli->strict && store->tail.verdict == WAL__VERDICT_AMBIGUOUS) {
-        check_damage_add(&all, store->tail.file, store->tail.offset, store->tail.length,
+        check_damage_add(&all, CHECK_LOSS, store->tail.file, store->tail.offset, store->tail.length,
                          "the tail is ambiguous: a group that may have been acknowledged "
                          "cannot be read");
     }
@@ -493,10 +493,9 @@ static void check_lock(struct check_store *store)
     if (error == 0) {
         cli_file_close(&file);
     } else if (error == ELOOP || error == EISDIR || error == ENXIO) {
-        check_damage_add_redundant(&store->damages, "LOCK", 0, 0,
-                                   "%s, not a file; no process can write the "
-                                   "store, and no record is lost",
-                                   cli_file_error(error));
+        check_damage_add(&store->damages, CHECK_REDUNDANT, "LOCK", 0, 0,
+                         "%s, not a file; no process can write the store, and no record is lost",
+                         cli_file_error(error));
     }
     free(path);
 }
@@ -648,9 +647,7 @@ static int32_t add_note(void *ctx, const struct wal_salvage_report *report)
     if (report->file.size > 0) {
         return 0;
     }
-    salvage->notes = cli_reserve(salvage->notes, salvage->note_count, &salvage->note_capacity,
-                                 sizeof(*salvage->notes));
-    salvage->notes[salvage->note_count++] = (struct note){
+    *CLI_PUSH(salvage->notes, salvage->note_count, salvage->note_capacity) = (struct note){
         .session = cli_copy_slice(report->session_id),
         .entry = cli_copy_slice(report->entry_id),
         .reason = cli_copy_slice(report->reason),

@@ -54,22 +54,14 @@ struct check_damages {
 };
 
 /* Adds an item and returns it; the pointer is valid until the next addition. */
-struct check_damage *check_damage_add(struct check_damages *damages, const char *file,
-                                      uint64_t offset, uint64_t length, const char *reason, ...)
-    __attribute__((format(printf, 5, 6)));
-/* As check_damage_add, but returns the existing item if one has the same file, offset and
- * reason. */
+struct check_damage *check_damage_add(struct check_damages *damages, enum check_kind kind,
+                                      const char *file, uint64_t offset, uint64_t length,
+                                      const char *reason, ...)
+    __attribute__((format(printf, 6, 7)));
+/* Adds a loss, or returns the existing item if one has the same file, offset and reason. */
 struct check_damage *check_damage_add_once(struct check_damages *damages, const char *file,
                                            uint64_t offset, uint64_t length, const char *reason,
                                            ...) __attribute__((format(printf, 5, 6)));
-/* As check_damage_add, for redundant bytes. */
-void check_damage_add_redundant(struct check_damages *damages, const char *file, uint64_t offset,
-                                uint64_t length, const char *reason, ...)
-    __attribute__((format(printf, 5, 6)));
-/* Adds a note: not damage. */
-void check_damage_add_note(struct check_damages *damages, const char *file, uint64_t offset,
-                           uint64_t length, const char *reason, ...)
-    __attribute__((format(printf, 5, 6)));
 /* Adds the sequence number of a lost record. */
 void check_damage_sequence(struct check_damage *damage, uint64_t sequence);
 /* Orders the sequence numbers, and sets the first and the last one. */

@@ -70,8 +70,7 @@ static struct row *find_or_add_row(struct view *view, const char *id)
     struct row *row = find_row(view, id);
 
     if (row == NULL) {
-        view->rows = cli_reserve(view->rows, view->count, &view->capacity, sizeof(*view->rows));
-        row = &view->rows[view->count++];
+        row = CLI_PUSH(view->rows, view->count, view->capacity);
         memset(row, 0, sizeof(*row));
         row->id = cli_copy_text(id, strlen(id));
     }

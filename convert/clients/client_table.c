@@ -34,7 +34,8 @@ static const struct wal__client clients[] = {
                  "compactions and titles",
         .writes = "projects/CWD/ID.jsonl",
         .resume = "claude --resume %s",
-        .tests = {"unit/convert/test_import_clients", "unit/model/test_model_claude", "cli/adopt"},
+        .tests = {"unit/convert/test_import_clients", "unit/model/test_model_claude", "cli/adopt",
+                  "cli/convert/claude_program"},
     },
     {
         .name = "Codex",

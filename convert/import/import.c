@@ -1043,7 +1043,8 @@ int wal__file_probe(struct wal__heap_arena *arena, int fd, uint64_t size,
     probe->dialect = forced;
     wal__line_reader_init(&reader, arena->heap, fd, size, false, 0);
     got = probe_lines(&arena->arena, &reader, forced, probe);
-    if (got == 0 && probe->first != 1 && size <= WHOLE_SIZE_MAX) {
+    if (got == 0 && probe->parsed < probe->nonblank && probe->first != 1 &&
+        size <= WHOLE_SIZE_MAX) {
         got = probe_whole(&arena->arena, &reader, forced, probe);
     }
     wal__line_reader_deinit(&reader);

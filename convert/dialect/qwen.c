@@ -140,6 +140,7 @@ struct record {
     struct wal__json_span phase;   /* of a command */
     struct wal__json_span command;
     struct wal__json_span output;
+    struct wal__json_span shown; /* in the place of the texts of a message */
     bool is_hidden;
     bool is_sent;
 };
@@ -167,6 +168,7 @@ static const struct wal__field record_fields[] = {
     {"info", .parent = "systemPayload", .at = WAL__ITEM_AT(data), .kind = WAL__FIELD_CONTAINER},
     {"phase", .parent = "systemPayload", .at = RECORD_AT(phase)},
     {"rawCommand", .parent = "systemPayload", .at = RECORD_AT(command)},
+    {"displayText", .parent = "systemPayload", .at = RECORD_AT(shown)},
     {"outputHistoryItems", .parent = "systemPayload", .at = RECORD_AT(output),
      .kind = WAL__FIELD_CONTAINER},
     {"hiddenInvocation", .parent = "systemPayload", .at = RECORD_AT(is_hidden),
@@ -260,6 +262,13 @@ static bool is_meta(const struct record *record)
            wal__model_text_is(record->provenance, "goal_runtime");
 }
 
+static bool has_image(struct wal__json_span content)
+{
+    static const char name[] = "\"inlineData\"";
+
+    return content.size > 0 && memmem(content.data, content.size, name, sizeof(name) - 1) != NULL;
+}
+
 /* Emits the texts of a user and the results of tools. */
 static bool emit_user(struct record *record)
 {
@@ -272,6 +281,11 @@ static bool emit_user(struct record *record)
     if (!is_result && is_meta(record)) {
         item->is_meta = true;
         item->name = record->subtype;
+    }
+    if (!is_result && record->shown.size > 2 && !has_image(record->entry.content.span)) {
+        record->entry.content =
+            (struct wal__json_token){.kind = WAL__JSON_STRING, .span = record->shown};
+        item->fields++; /* what the model got */
     }
     if (!wal__content_split(&pieces, item, record->entry.content)) {
         return false;

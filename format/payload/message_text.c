@@ -428,6 +428,81 @@ static bool is_queued(struct wal__json_span payload, struct wal__message *messag
     return message->content.kind == WAL__JSON_STRING || message->content.kind == WAL__JSON_ARRAY;
 }
 
+/* Whether a row of Qwen Code with a user's message has not the words of a person. */
+static bool is_row_of_client(const struct wal__json_member *subtype,
+                             const struct wal__json_member *provenance)
+{
+    static const char *const subtypes[] = {"notification", "cron", "background_task_completed"};
+    bool is_of_client = false;
+
+    for (size_t i = 0; i < sizeof(subtypes) / sizeof(subtypes[0]); i++) {
+        is_of_client |= is_text(subtype, subtypes[i]);
+    }
+    return is_of_client ||
+           (subtype->value.span.size > 6 && memcmp(subtype->value.span.data, "\"goal_", 6) == 0) ||
+           is_text(provenance, "system") || is_text(provenance, "goal_control") ||
+           is_text(provenance, "goal_runtime");
+}
+
+/* Sets what the row says of its message: who wrote it, and what the client showed in the place of
+ * its texts. */
+static void read_row(struct wal__json_span row, struct wal__message *message)
+{
+    static const char image[] = "\"inlineData\"";
+    struct wal__json_member m[] = {{.key = "subtype"},
+                                   {.key = "provenance"},
+                                   {.parent = "systemPayload", .key = "displayText"}};
+
+    if (!wal__json_string_is(message->role.span, "user") ||
+        wal__json_members(row.data, row.size, m, 3, NULL) != WAL__JSON_OK) {
+        return;
+    }
+    message->is_meta |= is_row_of_client(&m[0], &m[1]);
+    if (m[2].value.kind == WAL__JSON_STRING && m[2].value.span.size > 2 &&
+        message->content.kind == WAL__JSON_ARRAY &&
+        memmem(message->content.span.data, message->content.span.size, image, sizeof(image) - 1) ==
+            NULL) {
+        message->content = m[2].value;
+    }
+}
+
+/* Whether a row has a command of a person to Qwen Code, or what the client answered. */
+static bool is_command(struct wal__json_span row, struct wal__message *message)
+{
+    enum {
+        SUBTYPE,
+        PHASE,
+        COMMAND,
+        HIDDEN,
+        SENT,
+        OUTPUT,
+        COUNT
+    };
+    struct wal__json_member m[COUNT] = {
+        [SUBTYPE] = {.key = "subtype"},
+        [PHASE] = {.parent = "systemPayload", .key = "phase"},
+        [COMMAND] = {.parent = "systemPayload", .key = "rawCommand"},
+        [HIDDEN] = {.parent = "systemPayload", .key = "hiddenInvocation"},
+        [SENT] = {.parent = "systemPayload", .key = "sentToModel"},
+        [OUTPUT] = {.parent = "systemPayload", .key = "outputHistoryItems"},
+    };
+    bool is_result;
+
+    if (wal__json_members(row.data, row.size, m, COUNT, NULL) != WAL__JSON_OK ||
+        !is_text(&m[SUBTYPE], "slash_command")) {
+        return false;
+    }
+    is_result = is_text(&m[PHASE], "result");
+    *message = (struct wal__message){.is_meta = is_result,
+                                     .role = user_role,
+                                     .content = m[is_result ? OUTPUT : COMMAND].value,
+                                     .object = row};
+    return is_result
+               ? message->content.kind == WAL__JSON_ARRAY && message->content.span.size > 2
+               : message->content.kind == WAL__JSON_STRING &&
+                     m[HIDDEN].value.kind != WAL__JSON_TRUE && m[SENT].value.kind != WAL__JSON_TRUE;
+}
+
 bool wal__message_is_of_request(struct wal__json_span type)
 {
     static const char prefix[] = "\"api-request";
@@ -455,6 +530,9 @@ bool wal__message_find(struct wal__json_span payload, struct wal__message *messa
 
         if (follow(paths[i], &at) &&
             (is_message(at, message) || (i == 1 && is_message_of_row(payload, at, message)))) {
+            if (i == 1) {
+                read_row(payload, message);
+            }
             return true;
         }
     }
@@ -467,7 +545,7 @@ bool wal__message_find(struct wal__json_span payload, struct wal__message *messa
     }
     return is_event(payload, message) || is_record(payload, message) ||
            is_history(payload, message) || is_authored(payload, message) ||
-           is_step(payload, message) || is_queued(payload, message);
+           is_step(payload, message) || is_queued(payload, message) || is_command(payload, message);
 }
 
 bool wal__message_find_note(struct wal__json_span payload, struct wal__json_token *note,

@@ -367,7 +367,18 @@ def qwen(root):
                 "id": "c2", "name": "read_file", "response": {"error": "No such file"}}}),
             said("assistant", "model", {"text": "An abandoned answer."}, model="qwen3"),
             said("assistant", "model", {"text": "The better answer."}, model="qwen3",
-                 parentUuid=name % 5))
+                 parentUuid=name % 5),
+            said("user", "user", {"text": "Typed in between"}, subtype="mid_turn_user_message"),
+            said("user", "user", {"text": "Look at @a\n--- a ---\nits text"},
+                 systemPayload={"displayText": "Look at @a"}, provenance="real_user"),
+            said("user", "user", {"text": "<task>done</task>"}, subtype="notification",
+                 systemPayload={"displayText": "Background agent completed"}),
+            {"type": "system", "subtype": "slash_command", "systemPayload": {
+                "phase": "invocation", "rawCommand": "/about"}},
+            {"type": "system", "subtype": "slash_command", "systemPayload": {
+                "phase": "result", "rawCommand": "/about", "outputHistoryItems": [
+                    {"type": "info", "text": "A version"}]}},
+            said("assistant", "model", {"text": "Seen."}, model="qwen3"))
 
 
 def gemini(root):

@@ -10,19 +10,25 @@ from shown import Session, jsonl
 def items_of(row):
     message, kind = row.get("message"), row.get("type")
     payload = row.get("systemPayload") or {}
+    subtype = row.get("subtype")
     if isinstance(message, dict) and kind in ("user", "assistant", "tool_result"):
         if "parts" not in message:  # as older versions write it
             yield from claude.message(row)
             return
         role = "user" if kind == "user" else "assistant" if kind == "assistant" else "result"
-        yield from parts(role, message["parts"], row.get("subtype") is None)
-    elif row.get("subtype") == "mid_turn_user_message":
-        for key in ("displayText", "text", "message", "content", "prompt"):
-            if key in payload:
-                yield from parts("user", payload[key])
-                break
-    elif row.get("subtype") == "slash_command":
+        is_shown = subtype in (None, "mid_turn_user_message") and \
+            row.get("provenance") in (None, "real_user")
+        if is_shown and payload.get("displayText"):
+            # What the model got has more in it than what was typed.
+            yield "user", payload["displayText"], True
+            for _, value, _ in parts(role, message["parts"]):
+                yield "note", value, False
+        else:
+            yield from parts(role, message["parts"], is_shown)
+    elif subtype == "slash_command":
         yield "note", payload.get("rawCommand") or "", False
+        for item in payload.get("outputHistoryItems") or ():
+            yield "note", item.get("text") or "", False
     elif row.get("subtype") == "chat_compression":
         for content in payload.get("compressedHistory") or ():
             for _, value, _ in parts("note", content.get("parts")):

@@ -149,6 +149,33 @@ TEST(message_text__other_tags_are_words_of_a_person)
                 "text:<system-reminder>a</system-reminder>;");
 }
 
+#define ROW(message, more) \
+    "{\"type\":\"user\",\"message\":{\"role\":\"user\",\"parts\":[" message "]}," more "}"
+#define PAYLOAD(members) "\"systemPayload\":{" members "}"
+#define COMMANDS(members) \
+    "{\"type\":\"system\",\"subtype\":\"slash_command\",\"systemPayload\":{" members "}}"
+
+/* Qwen Code shows what a person typed, and not what the model got. */
+TEST(message_text__row_says_what_was_shown_of_its_message)
+{
+    check_parts(ROW("{\"text\":\"a\"}", PAYLOAD("\"displayText\":\"typed\"")), "text:typed;");
+    check_parts(ROW("{\"text\":\"a\"}", PAYLOAD("\"displayText\":\"\"")), "text:a;");
+    check_parts(ROW("{\"text\":\"a\"},{\"inlineData\":{}}", PAYLOAD("\"displayText\":\"typed\"")),
+                "text:a;other:;");
+    check_parts(ROW("{\"text\":\"a\"}",
+                    "\"subtype\":\"notification\"," PAYLOAD("\"displayText\":\"shown\"")),
+                "note:shown;");
+    check_parts(ROW("{\"text\":\"a\"}", "\"provenance\":\"goal_runtime\""), "note:a;");
+    check_parts(ROW("{\"text\":\"a\"}", "\"subtype\":\"mid_turn_user_message\""), "text:a;");
+    check_parts(COMMANDS("\"phase\":\"invocation\",\"rawCommand\":\"/about\""), "text:/about;");
+    check_parts(COMMANDS("\"phase\":\"result\",\"outputHistoryItems\":[{\"text\":\"v\"}]"),
+                "note:v;");
+    check_parts(COMMANDS("\"rawCommand\":\"/about\",\"hiddenInvocation\":true"), "none");
+    check_parts(COMMANDS("\"rawCommand\":\"/about\",\"sentToModel\":true"), "none");
+    check_parts(COMMANDS("\"phase\":\"result\",\"outputHistoryItems\":[]"), "none");
+    check_parts(COMMANDS("\"rawCommand\":7"), "none");
+}
+
 TEST(message_text__call_without_output_has_what_the_client_says)
 {
     check_parts("{\"event\":{\"type\":\"tool.result\",\"result\":{\"output\":\"\","

@@ -319,6 +319,15 @@ def gemini(work):
         home.run("import", os.path.join(work, ".gemini"), code=1 if text == newer[:-40] else 0)
     assert {row for row in home.sessions() if row.startswith(ID)} == {ID}, home.sessions()
     assert home.run("cat", "--text", ID).count("More.") == 1
+    # One that is longer than what is read at once, with a newline at its end and without.
+    for number, end in enumerate(("", "\n", "\n\n")):
+        long = chats + "long%d.json" % number
+        home.files[long] = gemini_object("long%d" % number, "Long.", "x" * (5 << 20)) + end
+        home.write(long, home.files[long])
+    home.run("import", os.path.join(work, ".gemini"))
+    assert home.sessions()["long1"]["entries"] == 1
+    home.files[path] = newer
+    home.check_source(".gemini", "long")
     # Neither an object nor a session.
     for number, text in enumerate((
             "{", "{\n", '{\n"sessionId": 1}', "[" * 2000, '{"a":\n' * 2000 + "1",

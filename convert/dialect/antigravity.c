@@ -65,12 +65,15 @@ static struct wal__json_span find_directory(struct wal__json_span content)
     static const char key[] = "\\\"cwd\\\":";
     static const char quote[] = "\\\"";
     struct wal__json_span found = {NULL, 0};
-    const uint8_t *end = content.data + content.size;
-    const uint8_t *at = content.size > 0
-                            ? memmem(content.data, content.size, "<ADDITIONAL_METADATA>",
-                                     sizeof("<ADDITIONAL_METADATA>") - 1)
-                            : NULL;
+    const uint8_t *end;
+    const uint8_t *at;
 
+    if (content.size == 0) {
+        return found;
+    }
+    end = content.data + content.size;
+    at = memmem(content.data, content.size, "<ADDITIONAL_METADATA>",
+                sizeof("<ADDITIONAL_METADATA>") - 1);
     at = at != NULL ? memmem(at, (size_t)(end - at), key, sizeof(key) - 1) : NULL;
     if (at == NULL) {
         return found;

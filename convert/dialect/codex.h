@@ -47,6 +47,15 @@ enum {
     WAL__CODEX_HELD_MAX = 16 /* an item and its events */
 };
 
+/* Token counts of a call of the model, or of all calls so far. */
+enum wal__codex_count {
+    WAL__CODEX_INPUT, /* with those read from a cache */
+    WAL__CODEX_CACHED,
+    WAL__CODEX_OUTPUT,
+    WAL__CODEX_REASONING,
+    WAL__CODEX_COUNTS
+};
+
 /* A line in reusable memory. */
 struct wal__codex_held_line {
     struct wal__codex_text text;
@@ -59,10 +68,7 @@ struct wal__codex_held_line {
 struct wal__codex_held {
     struct wal__codex_held_line lines[WAL__CODEX_HELD_MAX];
     size_t count;
-    uint64_t input; /* of the last total: input, cached, output, reasoning */
-    uint64_t cached;
-    uint64_t output;
-    uint64_t reasoning;
+    uint64_t total[WAL__CODEX_COUNTS]; /* the last one */
 };
 
 /* Converts a line. `usage`: the counts of an answer's item, or NULL. */

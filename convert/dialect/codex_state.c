@@ -73,15 +73,6 @@ enum line_kind {
     LINE_COUNTS
 };
 
-/* Counts of a call of the model, or of all calls so far. */
-struct counts {
-    bool is_known;
-    uint64_t input; /* with those read from a cache */
-    uint64_t cached;
-    uint64_t output;
-    uint64_t reasoning;
-};
-
 /* --- lines --------------------------------------------------------------- */
 
 /* Determines the kind of a line; *info: the counts of LINE_COUNTS. */
@@ -143,50 +134,43 @@ static enum line_kind kind_of(struct wal__json_span text, struct wal__json_span 
 
 /* --- counts -------------------------------------------------------------- */
 
-static struct counts read_counts(struct wal__json_span info, const char *parent)
+/* Reads the counts of a member of `info`. Returns false if there are none. */
+static bool read_counts(struct wal__json_span info, const char *parent,
+                        uint64_t counts[WAL__CODEX_COUNTS])
 {
-    struct wal__json_member members[] = {
-        {.parent = parent, .key = "input_tokens"},
-        {.parent = parent, .key = "cached_input_tokens"},
-        {.parent = parent, .key = "output_tokens"},
-        {.parent = parent, .key = "reasoning_output_tokens"},
+    struct wal__json_member members[WAL__CODEX_COUNTS] = {
+        [WAL__CODEX_INPUT] = {.parent = parent, .key = "input_tokens"},
+        [WAL__CODEX_CACHED] = {.parent = parent, .key = "cached_input_tokens"},
+        [WAL__CODEX_OUTPUT] = {.parent = parent, .key = "output_tokens"},
+        [WAL__CODEX_REASONING] = {.parent = parent, .key = "reasoning_output_tokens"},
     };
-    struct counts counts = {.is_known = false};
 
-    if (wal__model_members(info, members, 4, NULL) == WAL__JSON_OK) {
-        counts.is_known = members[0].value.kind == WAL__JSON_NUMBER;
-        counts.input = wal__model_count(wal__member_number(&members[0]));
-        counts.cached = wal__model_count(wal__member_number(&members[1]));
-        counts.output = wal__model_count(wal__member_number(&members[2]));
-        counts.reasoning = wal__model_count(wal__member_number(&members[3]));
+    if (wal__model_members(info, members, WAL__CODEX_COUNTS, NULL) != WAL__JSON_OK ||
+        members[WAL__CODEX_INPUT].value.kind != WAL__JSON_NUMBER) {
+        return false;
     }
-    return counts;
+    for (size_t i = 0; i < WAL__CODEX_COUNTS; i++) {
+        counts[i] = wal__model_count(wal__member_number(&members[i]));
+    }
+    return true;
 }
 
-/* The counts of the last call, of a token_usage_record or a token_count; older versions only have
- * the totals. */
-static struct counts last_counts(struct wal__codex_held *held, struct wal__json_span info)
+/* Reads the counts of the last call, of a token_usage_record or a token_count; older versions only
+ * have the totals. Returns false if there are none. */
+static bool read_last(struct wal__codex_held *held, struct wal__json_span info,
+                      uint64_t last[WAL__CODEX_COUNTS])
 {
-    struct counts last = read_counts(info, "usage");
-    struct counts total = read_counts(info, "total_token_usage");
+    bool is_known = read_counts(info, "usage", last) || read_counts(info, "last_token_usage", last);
+    uint64_t total[WAL__CODEX_COUNTS];
 
-    if (!last.is_known) {
-        last = read_counts(info, "last_token_usage");
+    if (!read_counts(info, "total_token_usage", total)) {
+        return is_known;
     }
-    if (!last.is_known && total.is_known) {
-        last = (struct counts){.is_known = true,
-                               .input = wal__model_less(total.input, held->input),
-                               .cached = wal__model_less(total.cached, held->cached),
-                               .output = wal__model_less(total.output, held->output),
-                               .reasoning = wal__model_less(total.reasoning, held->reasoning)};
+    for (size_t i = 0; i < WAL__CODEX_COUNTS; i++) {
+        last[i] = is_known ? last[i] : wal__model_less(total[i], held->total[i]);
+        held->total[i] = total[i];
     }
-    if (total.is_known) {
-        held->input = total.input;
-        held->cached = total.cached;
-        held->output = total.output;
-        held->reasoning = total.reasoning;
-    }
-    return last;
+    return true;
 }
 
 /* --- holding ------------------------------------------------------------- */
@@ -244,6 +228,7 @@ enum wal__json_status wal__codex_hold(struct wal__model_reader *reader,
     struct wal__json_span info = {NULL, 0};
     enum line_kind kind = kind_of(line->text, &info);
     struct wal__model_usage usage = {.input = {NULL, 0}};
+    uint64_t last[WAL__CODEX_COUNTS];
     bool has_usage = false;
     enum wal__json_status status;
 
@@ -251,15 +236,15 @@ enum wal__json_status wal__codex_hold(struct wal__model_reader *reader,
         return hold(reader, held, line) ? WAL__JSON_OK : WAL__JSON_NO_SPACE;
     }
     if (kind == LINE_COUNTS) {
-        struct counts counts = last_counts(held, info);
-        has_usage = counts.is_known && held->count > 0;
+        has_usage = read_last(held, info, last) && held->count > 0;
         /* Input tokens of the model do not include those read from a cache. */
         if (has_usage &&
-            (!wal__model_number(reader->scratch, wal__model_less(counts.input, counts.cached),
+            (!wal__model_number(reader->scratch,
+                                wal__model_less(last[WAL__CODEX_INPUT], last[WAL__CODEX_CACHED]),
                                 &usage.input) ||
-             !wal__model_number(reader->scratch, counts.output, &usage.output) ||
-             !wal__model_number(reader->scratch, counts.cached, &usage.cache_read) ||
-             !wal__model_number(reader->scratch, counts.reasoning, &usage.reasoning))) {
+             !wal__model_number(reader->scratch, last[WAL__CODEX_OUTPUT], &usage.output) ||
+             !wal__model_number(reader->scratch, last[WAL__CODEX_CACHED], &usage.cache_read) ||
+             !wal__model_number(reader->scratch, last[WAL__CODEX_REASONING], &usage.reasoning))) {
             return WAL__JSON_NO_SPACE;
         }
     }

@@ -271,7 +271,8 @@ enum {
     LOAD_FIRST = 200,
     LOAD_STEP = 1000, /* rows between looks at the keyboard */
     PREVIEW_LINES = 10,
-    PREVIEW_WIDTH = 1000, /* columns that are kept of a message */
+    PREVIEW_ENTRIES = 100, /* that are read for them: many have no text */
+    PREVIEW_WIDTH = 1000,  /* columns that are kept of a message */
     DIRECTORY_WIDTH = 28,
     FIXED_WIDTH = 2 + WHEN_AGE_COLUMNS + 2 + 2
 };
@@ -318,15 +319,19 @@ static void print_messages(struct picker *picker, const char *id, FILE *file)
     size_t count = 0;
 
     options.flags = WAL_ENTRY_CURSOR_OUT_OF_LINE;
-    options.last = PREVIEW_LINES;
+    options.last = PREVIEW_ENTRIES;
     if (status == WAL_OK) {
         status = wal_entry_cursor_open(session, &options, &cursor, NULL);
     }
     while (status == WAL_OK || (cli_is_damage(status) && cursor != NULL)) {
         status = wal_entry_cursor_next(cursor, &entry, NULL);
         if (status == WAL_OK && !cli_entry_is_repeated(session, &entry)) {
+            long begin = ftell(file);
+
             walcat_print_preview(file, picker->store, &entry, PREVIEW_WIDTH);
-            putc('\n', file);
+            if (ftell(file) > begin) {
+                putc('\n', file);
+            }
             count++;
         }
     }

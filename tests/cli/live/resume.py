@@ -153,6 +153,19 @@ def test_hostile(folder):
                    env=environment(), stdout=subprocess.DEVNULL, timeout=60)
 
 
+def test_preview():
+    """What has no text leaves its place to messages."""
+    run("create", "--id", "delta-4")
+    message("delta-4", "the last words")
+    for _ in range(20):
+        run("append", "delta-4", stdin=json.dumps({"type": "cost", "payload": {"sum": 1}}))
+    terminal = Terminal([BIN, "resume", "delta"], environment())
+    terminal.wait_for("user: the last words")
+    terminal.type("\x03")
+    assert terminal.finish() == 130, terminal.text
+    run("delete", "delta-4")
+
+
 def test_table():
     rows = [json.loads(line) for line in run("resume", "--json").splitlines()]
     assert [row["sessionId"] for row in rows] == ["gamma-3", "beta-2",
@@ -183,6 +196,7 @@ def main():
         run("create", "--id", "gamma-3x", "--title", HOSTILE)
         test_screen(folder)
         test_hostile(folder)
+        test_preview()
     return 0
 
 

@@ -568,6 +568,27 @@ static enum wal__json_status read_list(struct reader *reader, struct message *fo
     return status;
 }
 
+/* Finds the same in the member `messages` of the open object. */
+static enum wal__json_status read_set(struct reader *reader, struct message *found)
+{
+    struct wal__json_token key = {0};
+    struct wal__json_token value = {0};
+
+    enum wal__json_status status = next_token(reader, &key);
+    while (status == WAL__JSON_OK && key.kind == WAL__JSON_KEY) {
+        status = next_token(reader, &value);
+        if (status == WAL__JSON_OK) {
+            status = wal__json_string_is(key.span, "messages") && value.kind == WAL__JSON_ARRAY
+                         ? read_list(reader, found)
+                         : skip_rest(reader, &value);
+        }
+        if (status == WAL__JSON_OK) {
+            status = next_token(reader, &key);
+        }
+    }
+    return status;
+}
+
 enum location {
     LOCATION_TOP,
     LOCATION_MESSAGE,
@@ -596,6 +617,8 @@ static enum wal__json_status read_top(struct reader *reader, const struct wal__j
         location = LOCATION_PAYLOAD;
     } else if (wal__json_string_is(key->span, "data")) {
         location = LOCATION_DATA;
+    } else if (wal__json_string_is(key->span, "$set") && value.kind == WAL__JSON_OBJECT) {
+        return read_set(reader, &messages[LOCATION_TOP]);
     } else if (wal__json_string_is(key->span, "messages") && value.kind == WAL__JSON_ARRAY) {
         return read_list(reader, &messages[LOCATION_TOP]);
     } else if (wal__json_string_is(key->span, "source") && value.kind == WAL__JSON_STRING) {

@@ -233,6 +233,14 @@ TEST(first_text__shapes_of_agents)
         "hi");
     assert_none("{\"source\":\"USER_EXPLICIT\",\"type\":\"CHECKPOINT\",\"content\":\"no\"}");
     assert_none("{\"source\":\"MODEL\",\"content\":\"no\"}");
+    assert_text("{\"$set\":{\"x\":[[1]],\"messages\":[7,{\"type\":\"gemini\",\"content\":\"no\"},"
+                "{\"type\":\"user\",\"content\":[{\"text\":\"hi\"}]},{\"type\":\"user\","
+                "\"content\":\"no\"}]}}",
+                "hi");
+    assert_text("{\"messages\":[{\"type\":\"info\"},{\"content\":\"hi\",\"type\":\"user\"}]}",
+                "hi");
+    assert_none("{\"$set\":{\"messages\":{\"type\":\"user\",\"content\":\"no\"}}}");
+    assert_none("{\"$set\":[],\"messages\":[{\"role\":\"user\",\"content\":\"no\"}]}");
     assert_none("{\"role\":\"user\",\"parts\":\"no\"}");
     assert_none("{\"role\":\"user\",\"content\":[{\"text\":\"no\"}]}");
 }

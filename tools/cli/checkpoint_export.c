@@ -48,10 +48,9 @@ static int fail(const struct export *export, const char *what, int error_number)
 
 /* --- contents ------------------------------------------------------------ */
 
-/* Copies the blob into the file. When the write fails, *error_number is the errno value. */
+/* Copies the blob into the file; its stream has the error of a write. */
 static enum wal_status copy_blob(struct export *export, struct wal_blob *blob,
-                                 const struct cli_atomic_file *file_out, int *error_number,
-                                 struct wal_error *error)
+                                 const struct cli_atomic_file *file_out, struct wal_error *error)
 {
     uint64_t size = wal_blob_size(blob);
     enum wal_status status = WAL_OK;
@@ -59,9 +58,8 @@ static enum wal_status copy_blob(struct export *export, struct wal_blob *blob,
 
     for (uint64_t at = 0; at < size && status == WAL_OK; at += got) {
         status = wal_blob_read(blob, at, export->buffer, WAL__CHECKPOINT_BUFFER_SIZE, &got, error);
-        if (status == WAL_OK) {
-            *error_number = cli_atomic_file_write(file_out, export->buffer, got);
-            status = *error_number == 0 ? WAL_OK : WAL_EIO;
+        if (status == WAL_OK && fwrite(export->buffer, 1, got, file_out->stream) != got) {
+            break;
         }
     }
     return status;
@@ -81,18 +79,18 @@ static int write_content(struct export *export, struct item *item, const struct 
     }
     status = wal_blob_open(export->out->store, file->digest, &blob, &error);
     if (status == WAL_OK) {
-        status = copy_blob(export, blob, &file_out, &error_number, &error);
+        status = copy_blob(export, blob, &file_out, &error);
     }
     wal_blob_close(blob);
-    if (status != WAL_OK && error_number == 0) {
+    if (status != WAL_OK) {
         char *path = cli_copy_slice(file->path);
 
-        cli_atomic_file_commit(&file_out, hash, ECANCELED);
+        cli_atomic_file_commit(&file_out, hash, false, ECANCELED);
         cli_report(export->out->cli, path, status == WAL_ENOTFOUND ? WAL_ECORRUPT : status, &error);
         free(path);
         return CLI_NEGATIVE;
     }
-    error_number = cli_atomic_file_commit(&file_out, hash, error_number);
+    error_number = cli_atomic_file_commit(&file_out, hash, false, 0);
     if (error_number != 0) {
         return fail(export, item->path, error_number);
     }
@@ -270,14 +268,8 @@ static int write_manifest(struct export *export, struct item *item)
     if (error_number != 0) {
         return fail(export, item->path, error_number);
     }
-    error_number = cli_atomic_file_write(&file_out, item->text, item->text_size);
-    if (error_number == 0 && fsync(file_out.fd) != 0) {
-        error_number = errno;
-    }
-    error_number = cli_atomic_file_commit(&file_out, WAL__CHECKPOINT_MANIFEST, error_number);
-    if (error_number == 0 && fsync(item->parent_fd) != 0) {
-        error_number = errno;
-    }
+    fwrite(item->text, 1, item->text_size, file_out.stream);
+    error_number = cli_atomic_file_commit(&file_out, WAL__CHECKPOINT_MANIFEST, true, 0);
     item->exported.is_new = error_number == 0;
     return error_number == 0 ? CLI_CONTINUE : fail(export, item->path, error_number);
 }

@@ -12,6 +12,8 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +21,10 @@
 #include <unistd.h>
 
 #include "tools/cli/json.h"
+
+enum {
+    WRITE_SIZE = 256 << 10 /* bytes of a file that are written at a time */
+};
 
 void cli_ensure_std_fds(void)
 {
@@ -309,6 +315,33 @@ bool cli_output_failed(void)
     return ferror(stdout) != 0;
 }
 
+bool cli_output_is_read(void)
+{
+    struct pollfd output = {.fd = STDOUT_FILENO};
+
+    return !cli_output_failed() &&
+           (poll(&output, 1, 0) <= 0 || (output.revents & (POLLERR | POLLHUP | POLLNVAL)) == 0);
+}
+
+static void exit_on_signal(int number)
+{
+    (void)number;
+    _exit(CLI_OK);
+}
+
+void cli_permit_end(bool is_permitted)
+{
+    const struct sigaction action = {.sa_handler = exit_on_signal};
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    (void)sigprocmask(is_permitted ? SIG_UNBLOCK : SIG_BLOCK, &set, NULL);
+    (void)sigaction(SIGINT, &action, NULL);
+    (void)sigaction(SIGTERM, &action, NULL);
+}
+
 void cli_start_pager(const struct cli *cli)
 {
     if (!cli->no_pager) {
@@ -580,47 +613,45 @@ int cli_make_directory_at(int parent, const char *name)
 int cli_atomic_file_create(struct cli_atomic_file *file, int directory)
 {
     int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+    int fd = -1;
 
-    *file = (struct cli_atomic_file){.fd = -1, .directory = directory};
-    for (unsigned i = 0; file->fd < 0 && i < 1000; i++) {
-        snprintf(file->temporary, sizeof(file->temporary), ".checkpoint-%ld-%u", (long)getpid(), i);
-        file->fd = openat(directory, file->temporary, flags, 0600);
-        if (file->fd < 0 && errno != EEXIST) {
+    *file = (struct cli_atomic_file){.directory = directory};
+    for (unsigned i = 0; fd < 0 && i < 1000; i++) {
+        snprintf(file->temporary, sizeof(file->temporary), ".agentwal-export-%ld-%u",
+                 (long)getpid(), i);
+        fd = openat(directory, file->temporary, flags, 0600);
+        if (fd < 0 && errno != EEXIST) {
             break;
         }
     }
-    return file->fd >= 0 ? 0 : errno;
-}
-
-int cli_atomic_file_write(const struct cli_atomic_file *file, const void *data, size_t size)
-{
-    const char *next = data;
-
-    while (size > 0) {
-        ssize_t done = write(file->fd, next, size);
-
-        if (done < 0 && errno != EINTR) {
-            return errno;
-        }
-        next += done > 0 ? done : 0;
-        size -= done > 0 ? (size_t)done : 0;
+    if (fd < 0) {
+        return errno;
     }
+    file->stream = check_alloc(fdopen(fd, "w"));
+    (void)setvbuf(file->stream, NULL, _IOFBF, WRITE_SIZE);
     return 0;
 }
 
-int cli_atomic_file_commit(struct cli_atomic_file *file, const char *name, int error_number)
+int cli_atomic_file_commit(struct cli_atomic_file *file, const char *name, bool syncs,
+                           int error_number)
 {
-    if (close(file->fd) != 0 && error_number == 0) {
+    if (error_number == 0 && (fflush(file->stream) != 0 || ferror(file->stream) ||
+                              (syncs && fsync(fileno(file->stream)) != 0))) {
+        error_number = errno != 0 ? errno : EIO; /* that of an earlier write may be lost */
+    }
+    if (fclose(file->stream) != 0 && error_number == 0) {
         error_number = errno;
     }
+    file->stream = NULL;
     if (error_number == 0 &&
         renameat(file->directory, file->temporary, file->directory, name) != 0) {
         error_number = errno;
     }
     if (error_number != 0) {
         unlinkat(file->directory, file->temporary, 0);
+    } else if (syncs && fsync(file->directory) != 0) {
+        error_number = errno;
     }
-    file->fd = -1;
     return error_number;
 }
 

@@ -178,6 +178,14 @@ int cli_finish(const struct cli *cli, int code);
 /* Returns true when writing to standard output failed, so that callers can stop. */
 bool cli_output_failed(void);
 
+/* Whether writing to standard output has not failed, and nothing has closed its other end. */
+bool cli_output_is_read(void);
+
+/* Has SIGINT and SIGTERM end the process with CLI_OK, and blocks or unblocks them. A verb that goes
+ * on until it is interrupted permits them only while it waits, so that nothing that it writes is
+ * cut; the first call comes before threads. */
+void cli_permit_end(bool is_permitted);
+
 /* Allocates; when memory is exhausted the process exits with CLI_FAILED. cli_alloc zeroes the
  * memory. cli_copy_text and cli_copy_slice terminate the copy with NUL. */
 void *cli_alloc(size_t size);
@@ -308,7 +316,7 @@ void cli_ids_deinit(struct cli_ids *ids);
 
 /* A file that still has its temporary name. */
 struct cli_atomic_file {
-    int fd;
+    FILE *stream;  /* the caller writes here */
     int directory; /* borrowed; must stay open until the commit */
     char temporary[64];
 };
@@ -317,15 +325,14 @@ struct cli_atomic_file {
  * symbolic link. Returns a descriptor, or -1 with errno set. */
 int cli_make_directory_at(int parent, const char *name);
 
-/* Creates the temporary file. Returns 0 or an errno value. */
+/* Creates the temporary file, mode 0600. Returns 0 or an errno value. */
 int cli_atomic_file_create(struct cli_atomic_file *file, int directory);
 
-/* Appends the bytes. Returns 0 or an errno value. */
-int cli_atomic_file_write(const struct cli_atomic_file *file, const void *data, size_t size);
-
-/* Closes the file. With error_number 0 renames it to `name`, else deletes it. Returns error_number,
- * or the errno value of the close or rename that failed. Does not sync. */
-int cli_atomic_file_commit(struct cli_atomic_file *file, const char *name, int error_number);
+/* Closes the file, and renames it to `name`; with `syncs`, both durably. With another error_number
+ * than 0, and after a failure, deletes it: a file of the name is as before, unless only the sync of
+ * the directory failed. Returns error_number, or the errno value of what failed. */
+int cli_atomic_file_commit(struct cli_atomic_file *file, const char *name, bool syncs,
+                           int error_number);
 
 /* --- what the verbs share ----------------------------------------------- */
 

@@ -164,38 +164,72 @@ static int compare_file(const struct convert_source *source, enum state *state, 
     return code;
 }
 
-static int fail(const struct cli *cli, const char *name)
+static int fail(const struct cli *cli, const char *name, int error_number)
 {
     return cli_error(cli, CLI_FAILED, name, "%s",
-                     errno == ELOOP || errno == ENOTDIR ? "a part of the path is not a directory"
-                                                        : strerror(errno));
+                     error_number == ELOOP || error_number == ENOTDIR
+                         ? "a part of the path is not a directory"
+                         : strerror(error_number));
+}
+
+/* Creates the file of a path below the output directory. *directory and *name are for the end.
+ * Returns 0 or an errno value. */
+static int begin_file(struct cli_atomic_file *file, const char *root, const char *path,
+                      int *directory, const char **name)
+{
+    int error_number;
+
+    *directory = convert_open_parent(root, path, false, name);
+    if (*directory < 0) {
+        return errno;
+    }
+    error_number = cli_atomic_file_create(file, *directory);
+    if (error_number != 0) {
+        close(*directory);
+    }
+    return error_number;
+}
+
+/* Sets the time of the last change; a file without it is complete too. */
+static void set_time(const struct cli_atomic_file *file, int64_t ms)
+{
+    const struct timespec times[2] = {
+        {.tv_nsec = UTIME_OMIT},
+        {.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000 * 1000000)},
+    };
+
+    if (ms > 0 && fflush(file->stream) == 0) {
+        (void)futimens(fileno(file->stream), times);
+    }
 }
 
 static int write_file(const struct convert_source *source, uint64_t old_size, bool is_new,
                       struct convert_outcome *outcome)
 {
-    struct convert_output_file file = {.stream = NULL};
+    struct cli_atomic_file file;
     struct wal_session_info info = WAL_INIT(wal_session_info);
     struct sink sink = {.old_size = old_size};
+    int64_t modified_ms = source->modified_ms;
     const char *name = NULL;
-    int directory = convert_open_parent(source->root, source->path, false, &name);
+    int directory;
+    int error_number = begin_file(&file, source->root, source->path, &directory, &name);
+    bool is_kept;
     int code;
 
-    if (directory < 0 || convert_output_file_begin(&file, directory, name) != 0) {
-        return fail(source->cli, source->name);
+    if (error_number != 0) {
+        return fail(source->cli, source->name, error_number);
+    }
+    if (modified_ms == 0 && wal_session_get_info(source->session, &info, NULL) == WAL_OK) {
+        modified_ms = info.updated_ms; /* clients sort by it */
     }
     sink.stream = file.stream;
-    file.modified_ms = source->modified_ms;
-    if (file.modified_ms == 0 && wal_session_get_info(source->session, &info, NULL) == WAL_OK) {
-        file.modified_ms = info.updated_ms; /* clients sort by it */
-    }
     code = write_lines(source, &sink, outcome);
     /* With damage, write what is readable, unless that would replace a file that may have more. */
-    if (code > CLI_NEGATIVE || (code == CLI_NEGATIVE && !is_new)) {
-        convert_output_file_abort(&file);
-        return code;
-    }
-    return convert_output_file_commit(&file) == 0 ? code : fail(source->cli, source->name);
+    is_kept = code < CLI_NEGATIVE || (code == CLI_NEGATIVE && is_new);
+    set_time(&file, modified_ms);
+    error_number = cli_atomic_file_commit(&file, name, true, is_kept ? 0 : ECANCELED);
+    close(directory);
+    return !is_kept || error_number == 0 ? code : fail(source->cli, source->name, error_number);
 }
 
 int convert_source_write(const struct convert_source *source, struct convert_outcome *outcome)
@@ -350,16 +384,19 @@ static bool is_older(struct dir_export *dir_export, struct wal_slice key,
 
 static int replace_file(struct dir_export *dir_export, const char *path, struct wal_slice bytes)
 {
-    struct convert_output_file file = {.stream = NULL};
+    const struct convert_source *source = dir_export->source;
+    struct cli_atomic_file file;
     const char *name = NULL;
-    int directory = convert_open_parent(dir_export->source->root, path, false, &name);
+    int directory;
+    int error_number = begin_file(&file, source->root, path, &directory, &name);
 
-    if (directory < 0 || convert_output_file_begin(&file, directory, name) != 0) {
-        return fail(dir_export->source->cli, path);
+    if (error_number == 0) {
+        fwrite(bytes.data, 1, (size_t)bytes.size, file.stream);
+        dir_export->outcome->added++;
+        error_number = cli_atomic_file_commit(&file, name, true, 0);
+        close(directory);
     }
-    fwrite(bytes.data, 1, (size_t)bytes.size, file.stream);
-    dir_export->outcome->added++;
-    return convert_output_file_commit(&file) == 0 ? CLI_OK : fail(dir_export->source->cli, path);
+    return error_number == 0 ? CLI_OK : fail(source->cli, path, error_number);
 }
 
 /* Writes the file next to the session's that the session keeps, if it does. */

@@ -14,7 +14,6 @@
  */
 #include "tools/convert/convert.h"
 
-#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -340,45 +339,13 @@ struct follow {
 
 /* ------------------------------------------------------------- signals --- */
 
-/* Runs only during waits. */
-static void exit_on_signal(int number)
-{
-    (void)number;
-    _exit(CLI_OK);
-}
-
-static sigset_t exit_signals(void)
-{
-    sigset_t set;
-
-    sigemptyset(&set);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGTERM);
-    return set;
-}
-
-/* Runs before any thread is created, so that no thread receives them. */
-static void block_signals(void)
-{
-    const struct sigaction action = {.sa_handler = exit_on_signal};
-    const sigset_t set = exit_signals();
-
-    (void)sigprocmask(SIG_BLOCK, &set, NULL);
-    (void)sigaction(SIGINT, &action, NULL);
-    (void)sigaction(SIGTERM, &action, NULL);
-}
-
 static bool must_stop(void)
 {
-    struct pollfd output = {.fd = STDOUT_FILENO};
     sigset_t set;
 
-    if (sigpending(&set) == 0 &&
-        (sigismember(&set, SIGINT) == 1 || sigismember(&set, SIGTERM) == 1)) {
-        return true;
-    }
-    return cli_output_failed() ||
-           (poll(&output, 1, 0) > 0 && (output.revents & (POLLERR | POLLHUP | POLLNVAL)) != 0);
+    return (sigpending(&set) == 0 &&
+            (sigismember(&set, SIGINT) == 1 || sigismember(&set, SIGTERM) == 1)) ||
+           !cli_output_is_read();
 }
 
 /* ------------------------------------------------------------ sessions --- */
@@ -578,15 +545,14 @@ static enum wal_status open_views(struct follow *follow, struct wal_error *error
 /* Waits until records become durable; does not block during the initial scan. */
 static enum wal_status wait_for_records(struct follow *follow, struct wal_error *error)
 {
-    const sigset_t set = exit_signals();
     int64_t timeout_ms = follow->initial_scan != NULL ? 0 : POLL_MS;
     enum wal_status status;
 
     (void)fflush(stdout);
-    (void)sigprocmask(SIG_UNBLOCK, &set, NULL);
+    cli_permit_end(true);
     status = wal_store_wait(follow->views.target.store, &follow->durable, WAL_DURABLE, timeout_ms,
                             error);
-    (void)sigprocmask(SIG_BLOCK, &set, NULL);
+    cli_permit_end(false);
     return status;
 }
 
@@ -621,7 +587,6 @@ static enum wal_status follow_once(struct follow *follow, struct wal_error *erro
 static void reopen_store(struct follow *follow, enum wal_status status, struct wal_error *error)
 {
     const struct timespec delay = {.tv_sec = POLL_MS / 1000};
-    const sigset_t set = exit_signals();
 
     do {
         if (follow->reported_status != status) {
@@ -630,9 +595,9 @@ static void reopen_store(struct follow *follow, enum wal_status status, struct w
         follow->reported_status = status;
         close_store(follow);
         (void)fflush(stdout);
-        (void)sigprocmask(SIG_UNBLOCK, &set, NULL);
+        cli_permit_end(true);
         (void)nanosleep(&delay, NULL);
-        (void)sigprocmask(SIG_BLOCK, &set, NULL);
+        cli_permit_end(false);
         status = open_views(follow, error);
     } while (status != WAL_OK && !must_stop());
 }
@@ -690,29 +655,22 @@ int verb_follow(struct cli *cli, int argc, char **argv)
         {.name = NULL},
     };
     struct follow follow = {.cli = cli, .retry_delay = 1};
-    int code = cli_parse(cli, argc, argv, options);
+    int code = cli_parse_operands(cli, argc, argv, options, 3, 3);
 
+    if (code == CLI_CONTINUE) {
+        code = check_dialect(cli, dialect);
+    }
+    if (code == CLI_CONTINUE) {
+        code = convert_check_root(cli, cli->items[2]);
+    }
     if (code != CLI_CONTINUE) {
         return code;
     }
-    code = cli_check_operands(cli, 3, 3);
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
-    code = check_dialect(cli, dialect);
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
-    code = convert_check_root(cli, cli->items[2]);
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
-    block_signals();
+    cli_permit_end(false);
     follow.path = cli->items[1];
     follow.views.target = (struct convert_view){
         .cli = cli, .store_path = follow.path, .dialect = dialect, .root = cli->items[2]};
     follow.views.open_views = cli_alloc(OPEN_VIEWS_MAX * sizeof(follow.views.open_views[0]));
-    memset(follow.views.open_views, 0, OPEN_VIEWS_MAX * sizeof(follow.views.open_views[0]));
     code = follow_store(&follow);
     views_close(&follow.views);
     free(follow.views.open_views);

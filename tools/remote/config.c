@@ -235,7 +235,7 @@ static size_t format(const struct remote_config *config, char *text, size_t capa
 int remote_config_write(const struct cli *cli, const char *store,
                         const struct remote_config *config)
 {
-    struct cli_atomic_file file = {.fd = -1};
+    struct cli_atomic_file file;
     char text[FILE_MAX];
     size_t size = format(config, text, sizeof(text));
     int directory;
@@ -250,14 +250,8 @@ int remote_config_write(const struct cli *cli, const char *store,
     }
     error_number = cli_atomic_file_create(&file, directory);
     if (error_number == 0) {
-        error_number = cli_atomic_file_write(&file, text, size);
-        if (error_number == 0 && fsync(file.fd) != 0) {
-            error_number = errno;
-        }
-        error_number = cli_atomic_file_commit(&file, file_name, error_number);
-    }
-    if (error_number == 0 && fsync(directory) != 0) {
-        error_number = errno;
+        fwrite(text, 1, size, file.stream);
+        error_number = cli_atomic_file_commit(&file, file_name, true, 0);
     }
     close(directory);
     return error_number == 0 ? CLI_CONTINUE : report(cli, "writing it", error_number);

@@ -184,7 +184,7 @@ enum {
 
 /* The command line, and what it opened. */
 struct request {
-    const struct cli *cli;
+    struct cli *cli;
     const char *path; /* of the store */
     const char *store_id;
     const char *rate;
@@ -195,7 +195,6 @@ struct request {
     bool is_anew;
     bool erases;
     struct remote_config config;
-    struct wal_store *store;
     struct wal_remote *remote;
 };
 
@@ -204,13 +203,13 @@ static int open_store(struct request *request)
 {
     struct wal_store_info info = WAL_INIT(wal_store_info);
     struct wal_error error = CLI_ERROR_INIT;
-    int code = cli_open_store(request->cli, request->path, 0, &request->store);
+    int code = cli_use_store(request->cli, request->path, 0);
     enum wal_status status;
 
     if (code != CLI_CONTINUE) {
         return code;
     }
-    status = wal_store_get_info(request->store, &info, &error);
+    status = wal_store_get_info(request->cli->store, &info, &error);
     if (status != WAL_OK) {
         return cli_report(request->cli, request->path, status, &error);
     }
@@ -389,7 +388,8 @@ static void note_writer(const struct request *request)
 {
     struct wal_remote_status found = WAL_INIT(wal_remote_status);
     struct wal_error error = CLI_ERROR_INIT;
-    enum wal_status status = wal_remote_get_status(request->remote, request->store, &found, &error);
+    enum wal_status status =
+        wal_remote_get_status(request->remote, request->cli->store, &found, &error);
     char note[256];
 
     if (status == WAL_OK && found.epoch > 0 &&
@@ -408,7 +408,7 @@ static int push_once(struct request *request, struct wal_remote_writer *writer)
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
     int code =
-        remote_check_moves(request->cli, request->config.url, request->remote, request->store);
+        remote_check_moves(request->cli, request->config.url, request->remote, request->cli->store);
 
     status = wal_remote_push(writer, &result, &error);
     keep_fenced(request, status);
@@ -416,8 +416,8 @@ static int push_once(struct request *request, struct wal_remote_writer *writer)
         return remote_report(request->cli, request->config.url, status, &error);
     }
     remote_print_push(request->cli, request->config.url, &result);
-    remote_upkeep(request->cli, request->config.url, request->remote, request->store, result.parts,
-                  result.part);
+    remote_upkeep(request->cli, request->config.url, request->remote, request->cli->store,
+                  result.parts, result.part);
     return code;
 }
 
@@ -445,7 +445,7 @@ static int open_writer(struct request *request, struct wal_remote_writer **write
     options.mark_count = request->config.mark_count;
     options.keep = keep;
     options.ctx = request;
-    status = wal_remote_writer_open(request->remote, request->store, &options, writer, &error);
+    status = wal_remote_writer_open(request->remote, request->cli->store, &options, writer, &error);
     keep_fenced(request, status);
     return status == WAL_OK ? CLI_CONTINUE
                             : remote_report(request->cli, request->config.url, status, &error);
@@ -471,7 +471,7 @@ static int push_locked(struct request *request)
         return code;
     }
     code = request->follows ? remote_ship(request->cli, request->config.url, request->remote,
-                                          request->store, writer, (uint32_t)rate)
+                                          request->cli->store, writer, (uint32_t)rate)
                             : push_once(request, writer);
     wal_remote_writer_close(writer);
     return code;
@@ -518,7 +518,7 @@ static int store_up_to(struct request *request, uint64_t wanted)
         if (code != CLI_NEGATIVE) {
             return code == CLI_CONTINUE ? push_holding(request, lock) : code;
         }
-        status = wal_store_wait(request->store, &sequence, WAL_CLUSTER, HANDOFF_WAIT_MS, NULL);
+        status = wal_store_wait(request->cli->store, &sequence, WAL_CLUSTER, HANDOFF_WAIT_MS, NULL);
         if (status == WAL_OK) {
             return CLI_OK;
         }
@@ -531,7 +531,7 @@ static int store_up_to(struct request *request, uint64_t wanted)
 /* The session was not given away: it stays here. */
 static void keep_session(const struct request *request, const char *session)
 {
-    const int code = remote_permit_appends(request->cli, request->store, session);
+    const int code = remote_permit_appends(request->cli, request->cli->store, session);
 
     cli_note(request->cli, session,
              code == CLI_OK ? "it was not handed off; appends to it are permitted here"
@@ -552,7 +552,8 @@ static int give_away(struct request *request, struct wal_session *handle, const 
         code = store_up_to(request, info.last_sequence);
     }
     if (status == WAL_OK && code == CLI_OK) {
-        status = wal_remote_handoff(request->remote, request->store, cli_slice(session), &error);
+        status =
+            wal_remote_handoff(request->remote, request->cli->store, cli_slice(session), &error);
     }
     if (status != WAL_OK) {
         code = remote_report(request->cli, session, status, &error);
@@ -572,12 +573,12 @@ static int handoff(struct request *request)
     int code = open_both(request);
 
     if (code == CLI_CONTINUE) {
-        code = cli_open_session_exact(request->cli, request->store, session, &handle);
+        code = cli_open_session_exact(request->cli, request->cli->store, session, &handle);
     }
     if (code != CLI_CONTINUE) {
         return code;
     }
-    status = wal_remote_handoff(request->remote, request->store, cli_slice(session), &error);
+    status = wal_remote_handoff(request->remote, request->cli->store, cli_slice(session), &error);
     if (status == WAL_EBUSY) {
         code = give_away(request, handle, session);
     } else {
@@ -667,7 +668,7 @@ static int erase_store(struct request *request)
     options.flags = WAL_STORE_COMPACT_ERASE | WAL_STORE_COMPACT_EMPTY_TRASH;
     options.reader = count_reader;
     options.ctx = &readers;
-    status = wal_store_compact(request->store, &options, &result, &error);
+    status = wal_store_compact(request->cli->store, &options, &result, &error);
     if (status != WAL_OK) {
         return cli_report(request->cli, request->path, status, &error);
     }
@@ -748,7 +749,7 @@ static int compact(struct request *request)
     if (request->is_anew) {
         options.flags |= WAL_REMOTE_COMPACT_NOW | WAL_REMOTE_COMPACT_ANEW;
     }
-    status = wal_remote_compact(request->remote, request->store, &options, &result, &error);
+    status = wal_remote_compact(request->remote, request->cli->store, &options, &result, &error);
     if (status != WAL_OK) {
         return remote_report(request->cli, request->config.url, status, &error);
     }
@@ -768,7 +769,7 @@ static int print_status(struct request *request)
     if (code != CLI_CONTINUE) {
         return code;
     }
-    status = wal_remote_get_status(request->remote, request->store, &found, &error);
+    status = wal_remote_get_status(request->remote, request->cli->store, &found, &error);
     if (status == WAL_OK || status == WAL_ECONFLICT) {
         bool is_writer = found.epoch > 0 &&
                          memcmp(found.writer, request->config.writer, sizeof(found.writer)) == 0;
@@ -863,9 +864,6 @@ int remote_run(struct cli *cli, int argc, char **argv)
         code = command->run(&request);
     }
     wal_remote_close(request.remote);
-    if (request.store != NULL) {
-        code = cli_close_store(cli, request.path, request.store, code);
-    }
     return code;
 }
 
@@ -878,14 +876,13 @@ enum {
 
 /* The command line, and what it opened. */
 struct resume_request {
-    const struct cli *cli;
+    struct cli *cli;
     const char *path;    /* of the store */
     const char *session; /* its id */
     const char *url;
     const char *store_id;
     bool takes_back;
     bool takes_over;
-    struct wal_store *store;
     struct wal_remote *remote;
 };
 
@@ -935,10 +932,10 @@ static void print_result(const struct resume_request *request,
 static int print_tail(const struct resume_request *request, const char *id)
 {
     const struct walcat_options view = {
-        .tail = TAIL, .text = !request->cli->json, .store = request->store};
+        .tail = TAIL, .text = !request->cli->json, .store = request->cli->store};
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_session *session = NULL;
-    enum wal_status status = wal_session_open(request->store, cli_slice(id), &session, &error);
+    enum wal_status status = wal_session_open(request->cli->store, cli_slice(id), &session, &error);
     int code;
 
     if (status != WAL_OK) {
@@ -972,7 +969,7 @@ static int bring(struct resume_request *request)
     options.flags = request->takes_over ? WAL_REMOTE_RESUME_TAKE_OVER : 0U;
     options.session = cli_slice(request->session);
     options.directory = cli_slice(replicas);
-    status = wal_remote_resume(request->remote, request->store, &options, &result, &error);
+    status = wal_remote_resume(request->remote, request->cli->store, &options, &result, &error);
     free(replicas);
     if (status != WAL_OK) {
         return remote_report(request->cli, request->session, status, &error);
@@ -989,14 +986,14 @@ static int take_back(struct resume_request *request)
     int code = remote_config_read(request->cli, request->path, false, &config);
 
     if (code == CLI_NEGATIVE) {
-        code = remote_permit_appends(request->cli, request->store, request->session);
+        code = remote_permit_appends(request->cli, request->cli->store, request->session);
     } else if (code == CLI_CONTINUE) {
         code = remote_open(request->cli, "URL", config.url, &request->remote);
         if (code != CLI_CONTINUE) {
             return code;
         }
-        status = wal_remote_take_back(request->remote, request->store, cli_slice(request->session),
-                                      &error);
+        status = wal_remote_take_back(request->remote, request->cli->store,
+                                      cli_slice(request->session), &error);
         code = status == WAL_OK ? CLI_OK
                                 : remote_report(request->cli, request->session, status, &error);
     }
@@ -1044,15 +1041,11 @@ int remote_resume_run(struct cli *cli, int argc, char **argv)
         request.session = cli->items[2];
         cli->adds_to_store = !request.takes_back;
         /* Also where a process was killed while it made the store. */
-        code = cli_open_store(cli, request.path, request.takes_back ? 0 : WAL_OPEN_CREATE,
-                              &request.store);
+        code = cli_use_store(cli, request.path, request.takes_back ? 0 : WAL_OPEN_CREATE);
     }
     if (code == CLI_CONTINUE) {
         code = request.takes_back ? take_back(&request) : bring(&request);
     }
     wal_remote_close(request.remote);
-    if (request.store != NULL) {
-        code = cli_close_store(cli, request.path, request.store, code);
-    }
     return code;
 }

@@ -322,12 +322,8 @@ static enum wal_status branch_next(struct branch *branch, struct wal_entry *entr
         return WAL_END;
     }
     branch->left--;
-    if (status == WAL_OK && entry->parent_id.size == 0 && documents->count > 0) {
-        size_t parent = shown_documents_parent(documents, entry);
-
-        if (parent < documents->count) {
-            entry->parent_id = documents->items[parent].id;
-        }
+    if (status == WAL_OK) {
+        shown_documents_adopt(documents, entry);
     }
     entry->depth += branch->path_count;
     leave_out(entry);

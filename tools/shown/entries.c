@@ -157,6 +157,15 @@ size_t shown_documents_parent(const struct shown_documents *documents,
     return count - 1;
 }
 
+void shown_documents_adopt(const struct shown_documents *documents, struct wal_entry *entry)
+{
+    size_t parent = shown_documents_parent(documents, entry);
+
+    if (parent < documents->count) {
+        entry->parent_id = documents->items[parent].id;
+    }
+}
+
 size_t shown_documents_compaction(const struct shown_documents *documents)
 {
     for (size_t i = documents->count; i > 0; i--) {
@@ -950,7 +959,6 @@ static enum wal_status visit_log(const struct shown_documents *documents,
 {
     struct wal_entry entry;
     enum wal_status status = WAL_OK;
-    size_t parent;
 
     while (status == WAL_OK) {
         entry = (struct wal_entry)WAL_INIT(wal_entry);
@@ -959,10 +967,7 @@ static enum wal_status visit_log(const struct shown_documents *documents,
             (*damaged)++;
             status = WAL_OK;
         } else if (status == WAL_OK) {
-            parent = shown_documents_parent(documents, &entry);
-            if (parent < documents->count) {
-                entry.parent_id = documents->items[parent].id;
-            }
+            shown_documents_adopt(documents, &entry);
             entry.depth += documents->count;
             status = each(ctx, &entry, error);
         }

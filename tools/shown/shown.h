@@ -87,6 +87,9 @@ void shown_documents_deinit(struct shown_documents *documents);
 size_t shown_documents_parent(const struct shown_documents *documents,
                               const struct wal_entry *entry);
 
+/* Makes that message the parent of the entry. */
+void shown_documents_adopt(const struct shown_documents *documents, struct wal_entry *entry);
+
 /* Returns the index of the last compaction, or 0 if there is none. */
 size_t shown_documents_compaction(const struct shown_documents *documents);
 

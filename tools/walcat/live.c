@@ -6,14 +6,12 @@
  */
 #include "tools/walcat/live.h"
 
-#include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "format/payload/timestamp.h"
 #include "tools/cli/session.h"
+#include "tools/shown/shown.h"
 #include "tools/walcat/walcat.h"
 
 enum {
@@ -133,10 +131,9 @@ struct live_session *live_find(struct live *live, struct wal_slice id)
 /* Whether an entry is not older than since_ms; one without a time is. */
 static bool is_since(const struct live *live, const struct wal_entry *entry)
 {
-    struct wal__json_span time = {entry->timestamp.data, (size_t)entry->timestamp.size};
-    int64_t ms = 0;
+    int64_t ms = shown_entry_time(entry);
 
-    return wal__model_time_read_text(time, &ms) && ms >= live->since_ms;
+    return ms > 0 && ms >= live->since_ms;
 }
 
 /* Lowers *first to the first of the session's last entries that is not older. Returns false when an
@@ -279,13 +276,9 @@ enum wal_status live_next(struct live *live, struct live_item *item, struct wal_
 
 int64_t live_item_time(const struct live_item *item)
 {
-    struct wal__json_span time = {item->entry.timestamp.data, (size_t)item->entry.timestamp.size};
-    int64_t ms = 0;
+    int64_t ms = item->doc != NULL ? item->doc->modified_ms : shown_entry_time(&item->entry);
 
-    if (item->doc != NULL) {
-        return item->doc->modified_ms;
-    }
-    return wal__model_time_read_text(time, &ms) ? ms : when_now_ms();
+    return item->doc != NULL || ms > 0 ? ms : when_now_ms();
 }
 
 void live_close(struct live *live)
@@ -319,33 +312,6 @@ struct printer {
     bool text;
     int code;
 };
-
-static void exit_on_signal(int number)
-{
-    (void)number;
-    _exit(CLI_OK);
-}
-
-static void set_signals(int how)
-{
-    const struct sigaction action = {.sa_handler = exit_on_signal};
-    sigset_t set;
-
-    sigemptyset(&set);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGTERM);
-    (void)sigprocmask(how, &set, NULL);
-    (void)sigaction(SIGINT, &action, NULL);
-    (void)sigaction(SIGTERM, &action, NULL);
-}
-
-static bool is_output_read(void)
-{
-    struct pollfd output = {.fd = STDOUT_FILENO};
-
-    return !cli_output_failed() &&
-           (poll(&output, 1, 0) <= 0 || (output.revents & (POLLERR | POLLHUP | POLLNVAL)) == 0);
-}
 
 /* {"sessionId","document":{"key","version","modified","deleted"|"value"}} */
 static void write_document(struct wal__json_out *json, const struct wal_doc *doc)
@@ -490,16 +456,16 @@ int walcat_print_live(struct live *live, bool text)
 
     cli.terminal = cli.terminal != NULL ? cli.terminal : &none;
     live->cli = &cli;
-    set_signals(SIG_BLOCK);
+    cli_permit_end(false);
     cli_json_init(&printer.json, stdout);
     cli_short_ids_add_sessions(&printer.ids, live->store);
-    while ((status == WAL_OK || status == WAL_EBUSY) && is_output_read()) {
+    while ((status == WAL_OK || status == WAL_EBUSY) && cli_output_is_read()) {
         status = print_rest(&printer, &error);
         if (status == WAL_END) {
             (void)fflush(stdout);
-            set_signals(SIG_UNBLOCK);
+            cli_permit_end(true);
             status = cli_tail_wait(&live->tail, WAIT_MS, &error);
-            set_signals(SIG_BLOCK);
+            cli_permit_end(false);
         }
     }
     cli_short_ids_deinit(&printer.ids);

@@ -15,7 +15,6 @@
 #include "tools/walcat/walcat.h"
 
 #include <inttypes.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -138,10 +137,7 @@ static enum wal_status read_tree(const struct cli *cli, struct tree *tree,
         entry = (struct wal_entry)WAL_INIT(wal_entry);
         status = wal_entry_cursor_next(cursor, &entry, error);
         if (status == WAL_OK) {
-            size_t parent = shown_documents_parent(&tree->documents, &entry);
-            if (parent < tree->documents.count) {
-                entry.parent_id = tree->documents.items[parent].id;
-            }
+            shown_documents_adopt(&tree->documents, &entry);
             add_node(tree, &entry);
         } else if (cli_is_damage(status)) {
             const struct node *last = &tree->nodes[tree->count - 1];
@@ -763,11 +759,7 @@ static void follow_entry(struct printer *printer, struct wal_entry_cursor *curso
 
     snprintf(printer->previous, sizeof(printer->previous), "%.*s", (int)entry->id.size,
              (const char *)entry->id.data);
-    size_t parent = shown_documents_parent(&printer->documents, entry);
-
-    if (parent < printer->documents.count) {
-        entry->parent_id = printer->documents.items[parent].id;
-    }
+    shown_documents_adopt(&printer->documents, entry);
     if (!printer->is_following) {
         process_entry(printer, entry);
     } else if (!is_hidden(printer->view, entry)) {
@@ -951,7 +943,6 @@ static enum wal_status open_rest(struct printer *printer, uint64_t *seen,
 
 static int follow(struct printer *printer, uint64_t seen)
 {
-    struct pollfd output = {.fd = STDOUT_FILENO};
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_entry_cursor *cursor = NULL;
     enum wal_status status;
@@ -960,7 +951,7 @@ static int follow(struct printer *printer, uint64_t seen)
 
     printer->is_following = true;
     (void)!read_last(printer, seen, &printer->passed);
-    while (!cli_output_failed()) {
+    while (cli_output_is_read()) {
         status = open_rest(printer, &seen, &cursor, &error);
         if (status != WAL_OK) {
             return cli_report(printer->cli, printer->cli->items[1], status, &error);
@@ -974,9 +965,6 @@ static int follow(struct printer *printer, uint64_t seen)
             wal_store_wait(printer->view->store, &wait_position, WAL_WRITTEN, FOLLOW_MS, &error);
         if (status != WAL_OK && status != WAL_EBUSY) {
             return cli_report(printer->cli, printer->cli->items[0], status, &error);
-        }
-        if (poll(&output, 1, 0) > 0 && (output.revents & (POLLERR | POLLHUP | POLLNVAL)) != 0) {
-            break;
         }
     }
     return printer->code;

@@ -12,18 +12,12 @@
 static const struct verb_help help_import = {
     .usage = "[--dialect auto|NAME] [--all-files] [--follow] PATH...",
     .summary = "Import session files, or all session files below directories",
-    .text = "A file becomes a session and a line an entry. Of a directory, the "
-            "session files\n"
-            "of Claude Code, Codex, pi and OpenCode are imported by their "
-            "paths, and other\n"
-            "files of lines by their content; credentials, settings and "
-            "everything else are\n"
-            "left out and counted. A repeated import adds only what is new, "
-            "from whichever\n"
-            "directory. The store is created if it does not exist. A bundle, "
-            "which agentwal\n"
-            "bundle wrote, gives its sessions back with everything they "
-            "have.\n",
+    .text = "A file becomes a session and a line an entry. Of a directory, the session files\n"
+            "of Claude Code, Codex, pi and OpenCode are imported by their paths, and other\n"
+            "files of lines by their content; credentials, settings and everything else are\n"
+            "left out and counted. A repeated import adds only what is new, from whichever\n"
+            "directory. The store is created if it does not exist. A bundle, which agentwal\n"
+            "bundle wrote, gives its sessions back with everything they have.\n",
     .options =
         {
             {"--dialect NAME", "the format of the files; auto recognises it"},
@@ -43,18 +37,14 @@ static const struct verb_help help_import = {
 static const struct verb_help help_adopt = {
     .usage = "[--yes] [--install | --uninstall]",
     .summary = "Find the clients of this user, and import their sessions",
-    .text = "Prints the folders of Claude Code, Codex, pi and OpenCode with "
-            "the number of\n"
-            "sessions and what is left out, asks, and imports. "
-            "CLAUDE_CONFIG_DIR, CODEX_HOME,\n"
-            "PI_CODING_AGENT_DIR and XDG_DATA_HOME are respected. Without a "
-            "terminal and\n"
+    .text = "Prints the folders of Claude Code, Codex, pi and OpenCode with the number of\n"
+            "sessions and what is left out, asks, and imports. CLAUDE_CONFIG_DIR, CODEX_HOME,\n"
+            "PI_CODING_AGENT_DIR and XDG_DATA_HOME are respected. Without a terminal and\n"
             "without --yes only the plan is printed.\n",
     .options =
         {
             {"-y, --yes", "do not ask"},
-            {"--install", "then follow the folders by a systemd user unit, from each login "
-                          "on"},
+            {"--install", "then follow the folders by a systemd user unit, from each login on"},
             {"--uninstall", "stop and remove that unit; import nothing"},
             {"-v, --verbose", "print every source and every warning"},
         },
@@ -68,8 +58,7 @@ static const struct verb_help help_adopt = {
 static const struct verb_help help_export = {
     .usage = "--dialect source|NAME [--session SESSION]... OUTDIR|--stdout",
     .summary = "Write sessions as the files of a client",
-    .text = "A repeated export adds what is new. What a format cannot express is "
-            "listed.\n",
+    .text = "A repeated export adds what is new. What a format cannot express is listed.\n",
     .options =
         {
             {"--dialect source", "the imported files, byte for byte"},
@@ -253,10 +242,8 @@ static const struct verb_help help_project = {
 static const struct verb_help help_stats = {
     .usage = "",
     .summary = "Show the counts and sizes of the store and its sessions",
-    .text = "OWN: bytes of records that no other session sees. SHARED: of "
-            "entries that\n"
-            "forks see, and of those that a fork sees of its source. "
-            "RECLAIMABLE: of dead\n"
+    .text = "OWN: bytes of records that no other session sees. SHARED: of entries that\n"
+            "forks see, and of those that a fork sees of its source. RECLAIMABLE: of dead\n"
             "records; gc gives them back. All before compression.\n",
     .examples =
         {
@@ -268,20 +255,17 @@ static const struct verb_help help_stats = {
 static const struct verb_help help_search = {
     .usage = "[OPTION]... WORD...",
     .summary = "Search the text of all sessions",
-    .text = "A record must have all words. \"a phrase\", begin* and -without are "
-            "known. Case\nand diacritics do not matter. What was redacted, "
-            "deleted or put in the trash is\nnot found. The first search makes "
-            "the index. Exit code 1: nothing was found.\n",
+    .text = "A record must have all words. \"a phrase\", begin* and -without are known. Case\n"
+            "and diacritics do not matter. What was redacted, deleted or put in the trash is\n"
+            "not found. The first search makes the index. Exit code 1: nothing was found.\n",
     .options =
         {
             {"--project ID", "sessions of that project"},
             {"--cwd DIR", "sessions of that directory"},
             {"--session SESSION", "one session"},
-            {"--since TIME", "from 2026-11-20, 2026-11-20T14:03, or an age: "
-                             "12h, 7d, 2w"},
+            {"--since TIME", "from 2026-11-20, 2026-11-20T14:03, or an age: 12h, 7d, 2w"},
             {"--until TIME", "before that time"},
-            {"--role ROLE", "user, assistant, tool, title, summary or result; "
-                            "may be repeated"},
+            {"--role ROLE", "user, assistant, tool, title, summary or result; may be repeated"},
             {"--tool NAME", "calls of that tool; without a word, all of them"},
             {"--deep", "the results of tools too"},
             {"--substring", "the text, inside words too"},
@@ -301,20 +285,16 @@ static const struct verb_help help_search = {
 static const struct verb_help help_usage = {
     .usage = "[OPTION]...",
     .summary = "Add up the tokens and costs of the sessions",
-    .text = "An answer that several lines, sessions or forks have is counted once. "
-            "INPUT is\nwithout what was read from or written to a cache. COST USD "
-            "is what clients\nwrote; with ~ it is in part computed with list prices, "
-            "of requests of which\nclients wrote none. A model without a price is "
-            "named, and adds nothing.\n",
+    .text = "An answer that several lines, sessions or forks have is counted once. INPUT is\n"
+            "without what was read from or written to a cache. COST USD is what clients\n"
+            "wrote; with ~ it is in part computed with list prices, of requests of which\n"
+            "clients wrote none. A model without a price is named, and adds nothing.\n",
     .options =
         {
-            {"--by GROUP", "day (the default), model, project, client or "
-                           "session"},
-            {"--since TIME", "from 2026-11-20, 2026-11-20T14:03, or an age: "
-                             "12h, 7d, 2w"},
+            {"--by GROUP", "day (the default), model, project, client or session"},
+            {"--since TIME", "from 2026-11-20, 2026-11-20T14:03, or an age: 12h, 7d, 2w"},
             {"--until TIME", "before that time"},
-            {"--prices FILE", "list prices, in the form of LiteLLM, instead of the "
-                              "built-in ones"},
+            {"--prices FILE", "list prices, in the form of LiteLLM, instead of the built-in ones"},
         },
     .examples =
         {
@@ -326,10 +306,9 @@ static const struct verb_help help_usage = {
 static const struct verb_help help_watch = {
     .usage = "[STORE] [--session ID]... [OPTION]...",
     .summary = "Watch what is appended to all sessions, until interrupted",
-    .text = "On a terminal: the sessions at work, who claims them, their last "
-            "message and\nentries a minute; q ends it, Enter prints the command "
-            "that resumes the session.\nElse, with --plain and with --json: a line "
-            "for each new entry.\n",
+    .text = "On a terminal: the sessions at work, who claims them, their last message and\n"
+            "entries a minute; q ends it, Enter prints the command that resumes the session.\n"
+            "Else, with --plain and with --json: a line for each new entry.\n",
     .options =
         {
             {"--session ID", "only this one; several times: only these"},
@@ -351,19 +330,16 @@ static const struct verb_help help_resume = {
     .usage = "[WORD]... [OPTION]...\n"
              "resume --remote URL [--store-id ID] [--take-over] SESSION\n"
              "resume --take-back SESSION",
-    .summary = "Pick a session and print the command that resumes it, or bring "
-               "one here",
-    .text = "The list has the newest first. What you type filters it: each word "
-            "must be in\nthe title, the first message, the directory, the project "
-            "or the id. Up, Down,\nPgUp, PgDn, Ctrl-K, Ctrl-J, Ctrl-P and Ctrl-N "
-            "move, Ctrl-U clears the words,\nEnter picks, Esc and Ctrl-C end with "
-            "130. The list is drawn on the terminal, so\nthat eval "
-            "\"$(agentwal resume)\" runs what it prints. Without a terminal: a "
-            "table.\n\n"
-            "With --remote the session comes from another machine's store, which "
-            "is in the\nbucket (agentwal remote push), goes on here, and is "
-            "refused there. Its last 50\nentries are printed. When both went on, "
-            "both remain: docs/machines.md.\n",
+    .summary = "Pick a session and print the command that resumes it, or bring one here",
+    .text = "The list has the newest first. What you type filters it: each word must be in\n"
+            "the title, the first message, the directory, the project or the id. Up, Down,\n"
+            "PgUp, PgDn, Ctrl-K, Ctrl-J, Ctrl-P and Ctrl-N move, Ctrl-U clears the words,\n"
+            "Enter picks, Esc and Ctrl-C end with 130. The list is drawn on the terminal, so\n"
+            "that eval \"$(agentwal resume)\" runs what it prints. Without a terminal: a table.\n"
+            "\n"
+            "With --remote the session comes from another machine's store, which is in the\n"
+            "bucket (agentwal remote push), goes on here, and is refused there. Its last 50\n"
+            "entries are printed. When both went on, both remain: docs/machines.md.\n",
     .options =
         {
             {"--run", "run the command instead of printing it"},
@@ -372,8 +348,7 @@ static const struct verb_help help_resume = {
             {"--limit N", "of the table: at most N sessions; 0: all; else 20"},
             {"--remote URL", "bring the session from a store in this bucket"},
             {"--store-id ID", "of that store, where the bucket has several"},
-            {"--take-over", "also when it is at a machine that is not in the "
-                            "bucket"},
+            {"--take-over", "also when it is at a machine that is not in the bucket"},
             {"--take-back", "go on with a session that has moved away"},
         },
     .examples =
@@ -388,14 +363,13 @@ static const struct verb_help help_resume = {
 static const struct verb_help help_view = {
     .usage = "SESSION [OPTION]...",
     .summary = "Write a session as one HTML file, to read and to share",
-    .text = "The file has the page of agentwal serve and the session: its "
-            "conversation, tree,\nfiles changed and costs. It loads nothing and "
-            "sends nothing.\n\n"
-            "Known forms of secrets are struck out: keys and tokens of providers, "
-            "private\nkeys, values of Authorization, passwords in URLs, values of "
-            "names such as\nAPI_KEY. They are counted by kind on standard error. "
-            "Read the page before you\nshare it: a secret of another form stays. "
-            "Redacted entries are left out.\n",
+    .text = "The file has the page of agentwal serve and the session: its conversation, tree,\n"
+            "files changed and costs. It loads nothing and sends nothing.\n"
+            "\n"
+            "Known forms of secrets are struck out: keys and tokens of providers, private\n"
+            "keys, values of Authorization, passwords in URLs, values of names such as\n"
+            "API_KEY. They are counted by kind on standard error. Read the page before you\n"
+            "share it: a secret of another form stays. Redacted entries are left out.\n",
     .options =
         {
             {"--redact PATTERN", "strike out what matches this extended "
@@ -403,8 +377,7 @@ static const struct verb_help help_view = {
             {"--no-tool-results", "leave the results of tools out"},
             {"--no-paths", "shorten absolute paths to their last name, or to "
                            "what is below the session's directory"},
-            {"--prices FILE", "list prices, in the form of LiteLLM, instead of the "
-                              "built-in ones"},
+            {"--prices FILE", "list prices, in the form of LiteLLM, instead of the built-in ones"},
         },
     .examples =
         {
@@ -436,10 +409,9 @@ static const struct verb_help help_append = {
     .usage = "SESSION [--create] [--each] [--expect-tail ENTRY] [--stream N] "
              "[--durability durable|written|queued|cluster] < entries.jsonl",
     .summary = "Append entries from standard input, one JSON object per line",
-    .text = "A line is an object with \"type\" and \"payload\", and optionally "
-            "\"id\", \"parentId\",\n"
-            "\"timestamp\", \"runId\" and \"meta\". Without parentId the entry "
-            "follows the head;\n"
+    .text = "A line is an object with \"type\" and \"payload\", and optionally \"id\", "
+            "\"parentId\",\n"
+            "\"timestamp\", \"runId\" and \"meta\". Without parentId the entry follows the head;\n"
             "null makes a root.\n",
     .options =
         {
@@ -462,8 +434,7 @@ static const struct verb_help help_append = {
 
 static const struct verb_help help_fork = {
     .usage = "SESSION [--at ENTRY] [--id NEW]",
-    .summary = "Create a session that shares the beginning of another one, and "
-               "print its id",
+    .summary = "Create a session that shares the beginning of another one, and print its id",
     .options =
         {
             {"--at ENTRY", "the last shared entry; the head without it"},
@@ -526,8 +497,7 @@ static const struct verb_help help_doc = {
     .summary = "Keep JSON documents with a session, or with the store",
     .options =
         {
-            {"--store", "documents of the store instead of a session; the directory of "
-                        "the\n"
+            {"--store", "documents of the store instead of a session; the directory of the\n"
                         "store is then given as --store=DIR or before the verb"},
             {"--if-version V", "put and delete: only if this is the current version"},
             {"--at V", "get: the value of that version"},
@@ -551,11 +521,8 @@ static const struct verb_help help_compact_session = {
         },
     .examples =
         {
-            {"agentwal compact-session 7f3a21c --first-kept b2d90c4 < "
-             "summary.txt",
-             "in place"},
-            {"agentwal compact-session 7f3a21c --first-kept b2d90c4 "
-             "--new short < text",
+            {"agentwal compact-session 7f3a21c --first-kept b2d90c4 < summary.txt", "in place"},
+            {"agentwal compact-session 7f3a21c --first-kept b2d90c4 --new short < text",
              "in a fork"},
         },
 };
@@ -563,10 +530,8 @@ static const struct verb_help help_compact_session = {
 static const struct verb_help help_redact = {
     .usage = "SESSION ENTRY [--reason TEXT] [--erase] [--views]",
     .summary = "Hide the content of an entry",
-    .text = "The bytes remain in the store until gc --erase, or with --erase until "
-            "this ends;\n"
-            "docs/keeping.md says what that does not reach. A secret that got "
-            "into a\n"
+    .text = "The bytes remain in the store until gc --erase, or with --erase until this ends;\n"
+            "docs/keeping.md says what that does not reach. A secret that got into a\n"
             "session must be revoked.\n",
     .options =
         {
@@ -586,15 +551,13 @@ static const struct verb_help help_redact = {
 static const struct verb_help help_delete = {
     .usage = "SESSION [--erase] [--views]",
     .summary = "Move a session to the trash",
-    .text = "Nothing of it is lost before \"agentwal gc --erase\". Until then "
-            "it can be\ntaken back: \"agentwal undelete\". Forks of it stay as "
-            "they are.\n",
+    .text = "Nothing of it is lost before \"agentwal gc --erase\". Until then it can be\n"
+            "taken back: \"agentwal undelete\". Forks of it stay as they are.\n",
     .options =
         {
             {"--erase", "delete it for good, and leave no byte of it in any "
                         "file of the\nstore, but what forks of it see"},
-            {"--views", "with --erase: remove the views of it that the store "
-                        "knows of"},
+            {"--views", "with --erase: remove the views of it that the store knows of"},
         },
     .examples =
         {
@@ -635,10 +598,8 @@ static const struct verb_help help_pin = {
 static const struct verb_help help_checkpoint = {
     .usage = "SESSION ID [--root DIR] [--files-from FILE|- [-0]] [--] FILE...",
     .summary = "Record the state of files, including that one does not exist",
-    .text = "A relative FILE is relative to --root if that is given; else to the "
-            "current\n"
-            "directory if that is inside the session's directory; else to the "
-            "session's\n"
+    .text = "A relative FILE is relative to --root if that is given; else to the current\n"
+            "directory if that is inside the session's directory; else to the session's\n"
             "directory.\n",
     .options =
         {
@@ -649,8 +610,7 @@ static const struct verb_help help_checkpoint = {
     .examples =
         {
             {"agentwal checkpoint @latest before-edit src/main.c", "record one file"},
-            {"git ls-files -z | agentwal checkpoint @latest all --files-from "
-             "- -0",
+            {"git ls-files -z | agentwal checkpoint @latest all --files-from - -0",
              "record a work tree"},
         },
 };
@@ -677,8 +637,7 @@ static const struct verb_help help_checkpoint_show = {
 
 static const struct verb_help help_checkpoint_diff = {
     .usage = "SESSION A [B]",
-    .summary = "Show the changes from a checkpoint to another one, or to the files "
-               "on disk",
+    .summary = "Show the changes from a checkpoint to another one, or to the files on disk",
     .examples =
         {
             {"agentwal checkpoint-diff @latest before-edit", "what changed on disk since"},
@@ -738,8 +697,7 @@ static const struct verb_help help_rewind = {
     .usage = "SESSION CHECKPOINT|--to ENTRY [--root DIR] [--dry-run] [--expect "
              "CHECKPOINT] [--force] [--head]",
     .summary = "Restore files from a checkpoint, all or none",
-    .text = "The state before the rewind is kept as a checkpoint, which is "
-            "printed: rewind to\n"
+    .text = "The state before the rewind is kept as a checkpoint, which is printed: rewind to\n"
             "it to undo.\n",
     .options =
         {
@@ -762,8 +720,7 @@ static const struct verb_help help_rewind = {
 static const struct verb_help help_init = {
     .usage = "",
     .summary = "Create a store",
-    .text = "import, create, append --create and doc put --store create a "
-            "missing store too.\n",
+    .text = "import, create, append --create and doc put --store create a missing store too.\n",
     .examples =
         {
             {"agentwal init", "the default store"},
@@ -775,8 +732,7 @@ static const struct verb_help help_check = {
     .usage = "[--jobs N]\n"
              "check [--store-id ID] --remote URL|STORE",
     .summary = "Read everything in the store and report the damage",
-    .text = "It needs no write permission, and works while others use the store. "
-            "With\n"
+    .text = "It needs no write permission, and works while others use the store. With\n"
             "--strict an ambiguous tail is damage.\n",
     .options =
         {
@@ -830,21 +786,16 @@ static const struct verb_help help_gc = {
     .usage = "[--dry-run] [--erase] [--views] [--keep-deltas]\n"
              "[--max-bytes SIZE] [--rate SIZE]",
     .summary = "Give back the space of what is dead, and compress the rest",
-    .text = "Others may use the store meanwhile. Stopped at any time, it leaves a "
-            "sound\n"
-            "store, and the next run goes on. A damaged segment is left as it is, "
-            "and the\n"
+    .text = "Others may use the store meanwhile. Stopped at any time, it leaves a sound\n"
+            "store, and the next run goes on. A damaged segment is left as it is, and the\n"
             "exit code is 1 then. docs/keeping.md says what is dead.\n"
-            "SIZE: bytes, or a number with kB, MB, GB, TB (powers of 1000), or "
-            "KiB, MiB,\n"
+            "SIZE: bytes, or a number with kB, MB, GB, TB (powers of 1000), or KiB, MiB,\n"
             "GiB, TiB (powers of 1024).\n",
     .options =
         {
-            {"--dry-run", "change nothing; show what would come back, per session and in "
-                          "total"},
-            {"--erase", "delete what is in the trash, and leave no byte of what "
-                        "was\ndeleted or redacted in the log; list the views that may "
-                        "hold it"},
+            {"--dry-run", "change nothing; show what would come back, per session and in total"},
+            {"--erase", "delete what is in the trash, and leave no byte of what was\n"
+                        "deleted or redacted in the log; list the views that may hold it"},
             {"--views", "rewrite the views that the store knows of and that may "
                         "hold what\nwas deleted or redacted"},
             {"--keep-deltas", "keep the deltas of messages that are complete; not with\n"
@@ -864,14 +815,10 @@ static const struct verb_help help_gc = {
 static const struct verb_help help_backup = {
     .usage = "DIR",
     .summary = "Copy the store to DIR, and later only what is new",
-    .text = "Others may use the store meanwhile. DIR is a store, as of the moment "
-            "the\n"
-            "backup began: read it with --store DIR, or copy it back to restore. "
-            "Stopped at\n"
-            "any time, it leaves DIR as the last backup did, or newer, and the "
-            "next run\n"
-            "goes on. A DIR that was written to is refused. docs/keeping.md has "
-            "the rest.\n",
+    .text = "Others may use the store meanwhile. DIR is a store, as of the moment the\n"
+            "backup began: read it with --store DIR, or copy it back to restore. Stopped at\n"
+            "any time, it leaves DIR as the last backup did, or newer, and the next run\n"
+            "goes on. A DIR that was written to is refused. docs/keeping.md has the rest.\n",
     .examples =
         {
             {"agentwal backup /mnt/backup/agentwal", "all, or what is new"},
@@ -883,14 +830,11 @@ static const struct verb_help help_retain = {
     .usage = "[--older-than AGE] [--keep-last N] [--max-bytes SIZE]\n"
              "[--project ID] [--archive DIR] [--all] [--apply]",
     .summary = "Move old sessions to the trash, by rules",
-    .text = "Without --apply it changes nothing and shows what it would move. A "
-            "session that\n"
-            "is pinned, or claimed by a process, stays, and so does what a session "
-            "that stays\n"
+    .text = "Without --apply it changes nothing and shows what it would move. A session that\n"
+            "is pinned, or claimed by a process, stays, and so does what a session that stays\n"
             "was forked from. docs/keeping.md says how rules combine.\n"
             "AGE: a number of hours, days, weeks or years: 12h, 90d, 8w, 1y.\n"
-            "SIZE: bytes, or a number with kB, MB, GB, TB (powers of 1000), or "
-            "KiB, MiB,\n"
+            "SIZE: bytes, or a number with kB, MB, GB, TB (powers of 1000), or KiB, MiB,\n"
             "GiB, TiB (powers of 1024).\n",
     .options =
         {
@@ -899,8 +843,7 @@ static const struct verb_help help_retain = {
                               "say; alone:\nmove all others"},
             {"--max-bytes SIZE", "the oldest ones, until the others have at most SIZE of records"},
             {"--project ID", "only sessions of this project"},
-            {"--archive DIR", "copy them to DIR first, a store, which is made "
-                              "if needed"},
+            {"--archive DIR", "copy them to DIR first, a store, which is made if needed"},
             {"--all", "permit rules that leave no session"},
             {"--apply", "move them"},
         },
@@ -940,12 +883,9 @@ static const struct verb_help help_help = {
 static const struct verb_help help_bundle = {
     .usage = "SESSION... FILE",
     .summary = "Write sessions to one file, with everything they have",
-    .text = "Entries of all branches, heads, documents with their versions, "
-            "checkpoints with\n"
-            "their files. Content that was redacted is left out. A fork takes what "
-            "it shares\n"
-            "along. agentwal import FILE takes them into another store. FILE must "
-            "not exist.\n",
+    .text = "Entries of all branches, heads, documents with their versions, checkpoints with\n"
+            "their files. Content that was redacted is left out. A fork takes what it shares\n"
+            "along. agentwal import FILE takes them into another store. FILE must not exist.\n",
     .examples =
         {
             {"agentwal bundle 7f3a21c work.bundle", "one session"},
@@ -957,14 +897,10 @@ static const struct verb_help help_bundle = {
 static const struct verb_help help_merge = {
     .usage = "[--keep-both] OTHER",
     .summary = "Take all sessions of another store into this one",
-    .text = "OTHER is the directory of a store, which is only read. A session that "
-            "both have\n"
-            "is continued if this store has its beginning, and left if it has "
-            "more. One with\n"
-            "other entries is refused by name, and the exit code is 1. Documents "
-            "of the store\n"
-            "are added where there are none. Merging again adds only what is "
-            "new. The store\n"
+    .text = "OTHER is the directory of a store, which is only read. A session that both have\n"
+            "is continued if this store has its beginning, and left if it has more. One with\n"
+            "other entries is refused by name, and the exit code is 1. Documents of the store\n"
+            "are added where there are none. Merging again adds only what is new. The store\n"
             "is created if it does not exist.\n",
     .options =
         {
@@ -981,16 +917,14 @@ static const struct verb_help help_merge = {
 static const struct verb_help help_index = {
     .usage = "[--deep]",
     .summary = "Bring the index of search up to date",
-    .text = "search does it too. The files are derived: they may be removed at "
-            "any time.\n",
+    .text = "search does it too. The files are derived: they may be removed at any time.\n",
     .options =
         {
             {"--deep", "the index of tools' results too"},
         },
     .examples =
         {
-            {"agentwal index", "after an import, so that the first search is "
-                               "fast"},
+            {"agentwal index", "after an import, so that the first search is fast"},
             {"agentwal index --deep --json", "with results, and the sizes"},
         },
 };
@@ -1006,21 +940,18 @@ static const struct verb_help help_remote = {
              "remote status\n"
              "remote compact [--now] [--anew] [--erase]",
     .summary = "Keep the store in a bucket too, and bring it to other machines",
-    .text = "URL is s3://BUCKET[/PREFIX], with ?endpoint=URL&region=NAME where "
-            "they are\nneeded, or file:///DIR. It has no "
-            "credentials: they come\nfrom the environment, from "
-            "~/.aws/credentials, or from the command in\n"
-            "AGENTWAL_REMOTE_CREDENTIALS_COMMAND. add checks that the remote "
-            "refuses to\nreplace an object; remove forgets it, and leaves what is "
-            "there. list shows the\nstores that a remote has, with their ids; "
-            "sessions lists the sessions in them,\nas of the last push, without "
-            "pulling any. push stores what is new and durable.\npull makes a copy "
-            "that can be read, or brings it up to date. One store writes at\na "
-            "time: --take-over ends that of the other one, for good. handoff "
-            "refuses\nappends to a session, pushes, and gives it to the machine "
-            "that resumes it next.\ncompact makes a base, from which a pull "
-            "begins, when much was pushed, and\nremoves what a base of a day has "
-            "made needless. docs/machines.md has the rest.\n",
+    .text = "URL is s3://BUCKET[/PREFIX], with ?endpoint=URL&region=NAME where they are\n"
+            "needed, or file:///DIR. It has no credentials: they come\n"
+            "from the environment, from ~/.aws/credentials, or from the command in\n"
+            "AGENTWAL_REMOTE_CREDENTIALS_COMMAND. add checks that the remote refuses to\n"
+            "replace an object; remove forgets it, and leaves what is there. list shows the\n"
+            "stores that a remote has, with their ids; sessions lists the sessions in them,\n"
+            "as of the last push, without pulling any. push stores what is new and durable.\n"
+            "pull makes a copy that can be read, or brings it up to date. One store writes at\n"
+            "a time: --take-over ends that of the other one, for good. handoff refuses\n"
+            "appends to a session, pushes, and gives it to the machine that resumes it next.\n"
+            "compact makes a base, from which a pull begins, when much was pushed, and\n"
+            "removes what a base of a day has made needless. docs/machines.md has the rest.\n",
     .options =
         {
             {"--replace", "add: instead of the remote that the store has"},
@@ -1028,11 +959,9 @@ static const struct verb_help help_remote = {
                             "DIR the store that writes"},
             {"--follow", "push: ship what becomes durable, as it does; pull: go on "
                          "with what comes; until interrupted"},
-            {"--rate N", "push --follow: at most N parts a second, each a PUT "
-                         "(20)"},
+            {"--rate N", "push --follow: at most N parts a second, each a PUT (20)"},
             {"--now", "compact: make a base though little was pushed"},
-            {"--anew", "compact: of the whole store, as it is after gc; makes "
-                       "one now"},
+            {"--anew", "compact: of the whole store, as it is after gc; makes one now"},
             {"--erase", "compact: as gc --erase, and remove all that the remote "
                         "had before, at once"},
             {"--store-id ID", "pull: which store, where the remote has several; sessions: of "
@@ -1055,19 +984,15 @@ static const struct verb_help help_serve = {
             "interrupted. docs/seeing.md has the\nresources.\n",
     .options =
         {
-            {"--port N", "listen on port N of 127.0.0.1 and ::1; 0: a free "
-                         "one"},
+            {"--port N", "listen on port N of 127.0.0.1 and ::1; 0: a free one"},
             {"--socket PATH", "listen on that Unix socket"},
             {"--token-file PATH", "write the token of the port there"},
             {"--write", "allow changes"},
             {"--open", "open the page in the browser"},
             {"--connections N", "at most N connections; otherwise 256"},
-            {"--idle SECONDS", "close a connection that is idle for so long; "
-                               "otherwise 60"},
-            {"--link-time SECONDS", "how long the link may be opened; "
-                                    "otherwise 600"},
-            {"--prices FILE", "list prices, in the form of LiteLLM, instead of the "
-                              "built-in ones"},
+            {"--idle SECONDS", "close a connection that is idle for so long; otherwise 60"},
+            {"--link-time SECONDS", "how long the link may be opened; otherwise 600"},
+            {"--prices FILE", "list prices, in the form of LiteLLM, instead of the built-in ones"},
         },
     .examples =
         {

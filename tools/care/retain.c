@@ -222,9 +222,6 @@ static enum wal_status choose(struct retain_plan *plan, struct wal_store *store,
     enum wal_status status = WAL_OK;
     bool is_new = true;
 
-    for (size_t i = 0; i < plan->count; i++) {
-        checked[i] = false;
-    }
     while (status == WAL_OK && is_new) {
         is_new = false;
         status = wal__retain_choose(&wal__heap_libc, rules, plan->sessions, (uint32_t)plan->count,

@@ -297,10 +297,7 @@ static char *directory_name(struct wal_slice id)
 
 static int open_directories(struct export *export, struct item *item)
 {
-    size_t size = strlen(export->out->root) + strlen(item->name) + 32;
-
-    item->path = cli_alloc(size);
-    snprintf(item->path, size, "%s/" WAL__CHECKPOINT_DIR "/%s", export->out->root, item->name);
+    item->path = cli_format("%s/" WAL__CHECKPOINT_DIR "/%s", export->out->root, item->name);
     if (strlen(item->name) > FILE_NAME_MAX) {
         return cli_error(export->out->cli, CLI_NEGATIVE, item->path,
                          "the id is too long for a file name; skipped");

@@ -160,8 +160,7 @@ int cli_error(const struct cli *cli, int code, const char *what, const char *why
     return code;
 }
 
-/* The name of a status in agentwal.h. */
-static const char *status_name(enum wal_status status)
+const char *cli_status_name(enum wal_status status)
 {
 #define STATUS_NAME(name) [-(name)] = #name
     static const char *const names[] = {
@@ -192,7 +191,7 @@ int cli_error_status(const struct cli *cli, enum wal_status status, const char *
     va_list arguments;
 
     va_start(arguments, why);
-    fail_text(cli, code, status_name(status), what, why, arguments);
+    fail_text(cli, code, cli_status_name(status), what, why, arguments);
     va_end(arguments);
     return code;
 }
@@ -253,7 +252,7 @@ int cli_report(const struct cli *cli, const char *what, enum wal_status status,
                const struct wal_error *error)
 {
     struct failure failure = {
-        .status = status_name(status),
+        .status = cli_status_name(status),
         .what = what,
         .why = wal_status_text(status),
         .cause = "",

@@ -157,6 +157,9 @@ int cli_report(const struct cli *cli, const char *what, enum wal_status status,
  * after which the cursor continues. */
 bool cli_is_damage(enum wal_status status);
 
+/* Returns the name of a status in agentwal.h. */
+const char *cli_status_name(enum wal_status status);
+
 /* Returns the exit code of a status. */
 int cli_exit_code(enum wal_status status);
 

@@ -250,6 +250,16 @@ void cli_json_counts(struct wal__json_out *json, const struct cli_count *counts,
     }
 }
 
+void cli_json_loss(struct wal__json_out *json, const char *what, uint64_t count)
+{
+    if (count > 0) {
+        wal__json_out_open(json, '{');
+        cli_json_member_text(json, "what", cli_slice(what));
+        wal__json_out_member_count(json, "count", count);
+        wal__json_out_close(json, '}');
+    }
+}
+
 void cli_json_member_time(struct wal__json_out *json, const char *key, int64_t unix_ms)
 {
     wal__json_out_key(json, key);

@@ -64,6 +64,9 @@ struct cli_count {
 
 void cli_json_counts(struct wal__json_out *json, const struct cli_count *counts, size_t count);
 
+/* An item of a list of losses, {"what","count"}, unless the count is 0. */
+void cli_json_loss(struct wal__json_out *json, const char *what, uint64_t count);
+
 /* Returns true if the bytes are valid UTF-8. */
 bool cli_is_utf8(struct wal_slice text);
 

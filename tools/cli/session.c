@@ -18,10 +18,6 @@
 #include "engine/base/directory.h"
 #include "format/bytes/bytes.h"
 
-/* --- accepting ------------------------------------------------------------ */
-
-/* --- printing ------------------------------------------------------------- */
-
 enum {
     WHOLE_SIZE = 12, /* ids up to this size are printed complete */
     /* Comparisons for ids that share their ending, before giving up. */

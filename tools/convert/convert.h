@@ -65,9 +65,6 @@ void convert_print_path(const struct cli *cli, const char *path);
 int convert_view_print_path(const struct convert_view *target, struct wal_session *session,
                             const char *name, uint32_t stream);
 
-/* Writes an item of "losses" unless the count is 0. */
-void convert_write_loss(struct wal__json_out *json, const char *what, uint64_t count);
-
 /* --- files below the output directory ----------------------------------- */
 
 /* Returns true if the relative path has no empty, "." or ".." component. */

@@ -607,11 +607,7 @@ struct item {
 
 struct export
 {
-    struct cli *cli;
-    struct wal_store *store;
-    const char *store_path;
-    const char *root;                   /* NULL: standard output */
-    const struct wal__dialect *dialect; /* NULL: the source */
+    struct convert_view view; /* of each session; without a dialect: the source */
     struct item *items;
     size_t count;
     size_t capacity;
@@ -642,14 +638,15 @@ static int list_items(struct export *export)
     struct cli_sessions list;
     struct wal__source source;
 
-    for (cli_sessions_open(&list, export->store, NULL, &error); cli_sessions_next(&list, &error);) {
+    for (cli_sessions_open(&list, export->view.store, NULL, &error);
+         cli_sessions_next(&list, &error);) {
         struct item *item;
         item = CLI_ADD(export);
-        *item =
-            (struct item){.number = list.info.number,
-                          .has_messages = convert_view_has_messages(
+        *item = (struct item){
+            .number = list.info.number,
+            .has_messages = convert_view_has_messages(
 
-                              export->dialect != NULL ? export->dialect->name : "", &list.info)};
+                export->view.dialect != NULL ? export->view.dialect : "", &list.info)};
         item->id = cli_copy_slice(list.info.id);
         if (wal__source_parse(list.info.source, &source)) {
             item->path = cli_copy_text(source.path, strlen(source.path));
@@ -658,8 +655,9 @@ static int list_items(struct export *export)
                                     : NULL;
         }
     }
-    return list.status == WAL_OK ? CLI_CONTINUE
-                                 : cli_report(export->cli, export->store_path, list.status, &error);
+    return list.status == WAL_OK
+               ? CLI_CONTINUE
+               : cli_report(export->view.cli, export->view.store_path, list.status, &error);
 }
 
 /* Renames sources that share a path; a unique path is kept. */
@@ -722,16 +720,16 @@ static void write_json(const struct export *export, const struct item *item, con
 {
     struct wal__json_out json;
 
-    cli_json_init(&json, export->root != NULL ? stdout : stderr);
+    cli_json_init(&json, export->view.root != NULL ? stdout : stderr);
     wal__json_out_open(&json, '{');
     cli_json_member_text(&json, "sessionId", cli_slice(item->id));
     cli_json_member_text(&json, "dialect", cli_slice("source"));
     cli_json_member_text_or_null(&json, "path", cli_slice(path));
     wal__json_out_member_count(&json, "added", outcome->added);
     wal__json_out_member_open(&json, "losses", '[');
-    convert_write_loss(&json, "session that was not imported", item->path == NULL);
-    convert_write_loss(&json, "entries that are no lines of the file", outcome->native_count);
-    convert_write_loss(&json, "entries that cannot be read", outcome->damaged);
+    cli_json_loss(&json, "session that was not imported", item->path == NULL);
+    cli_json_loss(&json, "entries that are no lines of the file", outcome->native_count);
+    cli_json_loss(&json, "entries that cannot be read", outcome->damaged);
     wal__json_out_close(&json, ']');
     wal__json_out_member_bool(&json, "sharedPath", item->is_shared);
     wal__json_out_close_line(&json);
@@ -740,7 +738,7 @@ static void write_json(const struct export *export, const struct item *item, con
 static void print_result(const struct export *export, const struct item *item, const char *path,
                          const struct convert_outcome *outcome)
 {
-    const struct cli *cli = export->cli;
+    const struct cli *cli = export->view.cli;
 
     if (cli->json) {
         write_json(export, item, path, outcome);
@@ -750,7 +748,7 @@ static void print_result(const struct export *export, const struct item *item, c
         cli_error(cli, CLI_OK, item->id, "was not imported, so it has no source; skipped");
         return;
     }
-    if (export->root != NULL) {
+    if (export->view.root != NULL) {
         cli_print_name(stdout, cli_slice(path));
         printf(": session ");
         cli_print_name(stdout, cli_slice(item->id));
@@ -765,17 +763,6 @@ static void print_result(const struct export *export, const struct item *item, c
             cli, CLI_OK, item->id, "%" PRIu64 " %s of the file; skipped", outcome->native_count,
             cli_plural(outcome->native_count, "entry is not a line", "entries are not lines"));
     }
-}
-
-static int export_view(const struct export *export, const struct item *item)
-{
-    const struct convert_view view = {.cli = export->cli,
-                                      .store = export->store,
-                                      .store_path = export->store_path,
-                                      .dialect = export->dialect->name,
-                                      .root = export->root};
-
-    return convert_view_export(&view, item->id);
 }
 
 static char *join_path(const char *root, const char *path)
@@ -848,11 +835,12 @@ static bool export_other_file(void *ctx, const char *file, const char *path)
 
 static int export_source(struct export *export, const struct item *item)
 {
-    struct several several = {
-        .export = export,
-        .item = item,
-        .source = {
-            .cli = export->cli, .store = export->store, .root = export->root, .path = item->path}};
+    struct several several = {.export = export,
+                              .item = item,
+                              .source = {.cli = export->view.cli,
+                                         .store = export->view.store,
+                                         .root = export->view.root,
+                                         .path = item->path}};
     struct convert_source *source = &several.source;
     struct convert_outcome outcome = {.added = 0};
     struct wal_error error = CLI_ERROR_INIT;
@@ -861,13 +849,14 @@ static int export_source(struct export *export, const struct item *item)
     int code = CLI_OK;
 
     if (item->path != NULL) {
-        status = wal_session_open(export->store, cli_slice(item->id), &source->session, &error);
+        status =
+            wal_session_open(export->view.store, cli_slice(item->id), &source->session, &error);
         if (status != WAL_OK) {
-            return cli_report(export->cli, item->id, status, &error);
+            return cli_report(export->view.cli, item->id, status, &error);
         }
         char *relative = relative_path(item, 0);
-        path = join_path(export->root != NULL ? export->root : "", relative);
-        source->name = export->root != NULL ? path : item->path;
+        path = join_path(export->view.root != NULL ? export->view.root : "", relative);
+        source->name = export->view.root != NULL ? path : item->path;
         code = write_source(source, item, &outcome);
         free(relative);
     }
@@ -877,11 +866,11 @@ static int export_source(struct export *export, const struct item *item)
     }
     free(path);
     if (code < CLI_USAGE && item->path != NULL && item->dir_dialect == NULL &&
-        export->root != NULL) {
+        export->view.root != NULL) {
         status = wal__source_files_visit(source->session, export_other_file, &several, &error);
         code = cli_worse_code(code, several.code);
         if (status != WAL_OK) {
-            code = cli_worse_code(code, cli_report(export->cli, item->id, status, &error));
+            code = cli_worse_code(code, cli_report(export->view.cli, item->id, status, &error));
         }
     }
     wal_session_close(source->session);
@@ -892,9 +881,9 @@ static int export_item(struct export *export, const struct item *item)
 {
     int code;
 
-    if (export->dialect != NULL) {
+    if (export->view.dialect != NULL) {
         progress_clear(&export->progress);
-        code = export_view(export, item);
+        code = convert_view_export(&export->view, item->id);
     } else {
         code = export_source(export, item);
     }
@@ -910,7 +899,8 @@ static int export_named(struct export *export, const struct cli_values *names)
     int code = CLI_OK;
 
     for (size_t i = 0; i < names->count; i++) {
-        int open_code = cli_open_session(export->cli, export->store, names->items[i], &session);
+        int open_code =
+            cli_open_session(export->view.cli, export->view.store, names->items[i], &session);
         if (open_code != CLI_CONTINUE) {
             code = cli_worse_code(code, open_code);
             continue;
@@ -930,7 +920,7 @@ static int export_all(struct export *export)
     int code = CLI_OK;
 
     for (size_t i = 0; i < export->count && !cli_output_failed(); i++) {
-        if (export->dialect == NULL || export->items[i].has_messages) {
+        if (export->view.dialect == NULL || export->items[i].has_messages) {
             code = cli_worse_code(code, export_item(export, &export->items[i]));
         }
     }
@@ -938,20 +928,22 @@ static int export_all(struct export *export)
 }
 
 /* Finds the dialect to write; *dialect stays NULL for the source. */
-static int check_dialect(const struct cli *cli, const char *name,
-                         const struct wal__dialect **dialect)
+static int check_dialect(const struct cli *cli, const char *name, const char **dialect)
 {
+    const struct wal__dialect *found;
+
     if (name == NULL) {
         return cli_error(cli, CLI_USAGE, "--dialect", "is required");
     }
     if (strcmp(name, "source") == 0) {
         return CLI_CONTINUE;
     }
-    *dialect = wal__dialect_find(name);
-    if (*dialect == NULL || (*dialect)->write_ops == NULL) {
+    found = wal__dialect_find(name);
+    if (found == NULL || found->write_ops == NULL) {
         return cli_error(cli, CLI_USAGE, "--dialect",
                          "'%s' cannot be written (see: agentwal dialects)", name);
     }
+    *dialect = found->name;
     return CLI_CONTINUE;
 }
 
@@ -969,14 +961,13 @@ int convert_check_root(const struct cli *cli, const char *root)
 }
 
 /* Opens the store and lists its sessions. */
-static int open_export(struct export *export)
+static int open_export(struct cli *cli, struct export *export)
 {
-    struct cli *cli = export->cli;
     int code = cli_use_store(cli, cli->items[1], WAL_OPEN_READ_ONLY);
 
     if (code == CLI_CONTINUE) {
-        export->store_path = cli->opened;
-        export->store = cli->store;
+        export->view.store_path = cli->opened;
+        export->view.store = cli->store;
         code = list_items(export);
     }
     if (code == CLI_CONTINUE) {
@@ -996,14 +987,14 @@ int verb_export(struct cli *cli, int argc, char **argv)
         {.name = "stdout", .flag = &to_stdout},
         {.name = NULL},
     };
-    struct export export = {.cli = cli};
+    struct export export = {.view.cli = cli};
     int code = cli_parse(cli, argc, argv, options);
 
     if (code == CLI_CONTINUE) {
         code = cli_check_operands(cli, to_stdout ? 2 : 3, to_stdout ? 2 : 3);
     }
     if (code == CLI_CONTINUE) {
-        code = check_dialect(cli, dialect, &export.dialect);
+        code = check_dialect(cli, dialect, &export.view.dialect);
     }
     if (code == CLI_CONTINUE && to_stdout && cli->json) {
         code = cli_error(cli, CLI_USAGE, "--json", "not allowed with --stdout");
@@ -1012,11 +1003,11 @@ int verb_export(struct cli *cli, int argc, char **argv)
         code = cli_error(cli, CLI_USAGE, "--stdout", "requires exactly one --session");
     }
     if (code == CLI_CONTINUE) {
-        export.root = to_stdout ? NULL : cli->items[2];
-        code = convert_check_root(cli, export.root);
+        export.view.root = to_stdout ? NULL : cli->items[2];
+        code = convert_check_root(cli, export.view.root);
     }
     if (code == CLI_CONTINUE) {
-        code = open_export(&export);
+        code = open_export(cli, &export);
     }
     if (code == CLI_CONTINUE) {
         progress_init(&export.progress, !cli->no_progress && !to_stdout);
@@ -1032,29 +1023,23 @@ int verb_export(struct cli *cli, int argc, char **argv)
 static int print_path(const struct export *export, struct wal_session *session, const char *name,
                       uint32_t stream)
 {
-    const struct convert_view view = {.cli = export->cli,
-                                      .store = export->store,
-                                      .store_path = export->store_path,
-                                      .dialect =
-                                          export->dialect != NULL ? export->dialect->name : NULL,
-                                      .root = export->root};
     struct wal_session_info info = WAL_INIT(wal_session_info);
     const struct item *item = NULL;
     char *relative;
     char *path;
 
-    if (export->dialect != NULL) {
-        return convert_view_print_path(&view, session, name, stream);
+    if (export->view.dialect != NULL) {
+        return convert_view_print_path(&export->view, session, name, stream);
     }
     if (wal_session_get_info(session, &info, NULL) == WAL_OK) {
         item = find_item(export, info.id);
     }
     if (item == NULL || item->path == NULL) {
-        return cli_error(export->cli, CLI_NEGATIVE, name, "was not imported");
+        return cli_error(export->view.cli, CLI_NEGATIVE, name, "was not imported");
     }
     relative = relative_path(item, stream);
-    path = join_path(export->root, relative);
-    convert_print_path(export->cli, path);
+    path = join_path(export->view.root, relative);
+    convert_print_path(export->view.cli, path);
     free(relative);
     free(path);
     return CLI_OK;
@@ -1069,15 +1054,15 @@ int verb_path(struct cli *cli, int argc, char **argv)
         {.name = "stream", .number = &stream, .max = 255},
         {.name = NULL},
     };
-    struct export export = {.cli = cli};
+    struct export export = {.view.cli = cli};
     int code = cli_parse_operands(cli, argc, argv, options, 4, 4);
 
     if (code == CLI_CONTINUE) {
-        code = check_dialect(cli, dialect, &export.dialect);
+        code = check_dialect(cli, dialect, &export.view.dialect);
     }
     if (code == CLI_CONTINUE) {
-        export.root = cli->items[2];
-        code = open_export(&export);
+        export.view.root = cli->items[2];
+        code = open_export(cli, &export);
     }
     if (code == CLI_CONTINUE) {
         code = cli_open_session(cli, cli->store, cli->items[3], &cli->session);

@@ -31,13 +31,9 @@ bool convert_path_is_beneath(const char *path)
 static int descend(int parent, const char *name, bool is_read_only)
 {
     int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-    int fd = -1;
-    int error_number;
+    int fd = is_read_only ? openat(parent, name, flags) : cli_make_directory_at(parent, name);
+    int error_number = errno;
 
-    if (is_read_only || mkdirat(parent, name, 0700) == 0 || errno == EEXIST) {
-        fd = openat(parent, name, flags);
-    }
-    error_number = errno;
     close(parent);
     errno = error_number;
     return fd;

@@ -130,26 +130,6 @@ static bool is_name(const char *name)
            strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
 }
 
-/* Joins two parts of a path; the caller frees it. */
-static char *join_path(const char *above, const char *below)
-{
-    size_t size = strlen(above) + strlen(below) + 2;
-    char *path = cli_alloc(size);
-
-    snprintf(path, size, "%s/%s", above, below);
-    return path;
-}
-
-/* Returns file-history/FOLDER/NAME; the caller frees it. */
-static char *backup_path(const char *folder, const char *name)
-{
-    char *above = join_path("file-history", folder);
-    char *path = join_path(above, name);
-
-    free(above);
-    return path;
-}
-
 /* Opens the session that was imported from the source, or returns NULL. */
 static struct wal_session *open_source(struct wal_store *store, const char *text)
 {
@@ -174,7 +154,7 @@ static struct wal_session *open_backup(const struct history *history, const char
 {
     struct wal_session *backup = NULL;
     char text[WAL__SOURCE_SIZE_MAX + 1];
-    char *path = backup_path(history->source, name);
+    char *path = cli_format("file-history/%s/%s", history->source, name);
     const struct wal__dialect *dialect;
 
     for (size_t i = 0; backup == NULL && (dialect = wal__dialect_at(i)) != NULL; i++) {
@@ -215,12 +195,12 @@ static int write_backup(struct history *history, const char *name, int64_t modif
         history->missing++;
         return CLI_OK;
     }
-    path = backup_path(history->folder, name);
+    path = cli_format("file-history/%s/%s", history->folder, name);
     if (target->root != NULL) {
         backup = open_backup(history, name);
     }
     if (backup != NULL) {
-        char *place = join_path(target->root, path);
+        char *place = cli_format("%s/%s", target->root, path);
         const struct convert_source source = {.cli = target->cli,
                                               .store = target->store,
                                               .session = backup,
@@ -364,17 +344,6 @@ int convert_file_history_export(const struct convert_view *target, struct wal_se
 
 /* --- views -------------------------------------------------------------- */
 
-void convert_write_loss(struct wal__json_out *json, const char *what, uint64_t count)
-{
-    if (count == 0) {
-        return;
-    }
-    wal__json_out_open(json, '{');
-    cli_json_member_text(json, "what", cli_slice(what));
-    wal__json_out_member_count(json, "count", count);
-    wal__json_out_close(json, '}');
-}
-
 static void write_json(const struct convert_view *target, const struct wal_view *view,
                        const char *name, const char *path,
                        const struct wal_view_flush_result *result, uint64_t missing)
@@ -391,10 +360,10 @@ static void write_json(const struct convert_view *target, const struct wal_view 
     wal__json_out_member_count(&json, "added", result->lines);
     wal__json_out_member_open(&json, "losses", '[');
     for (uint32_t i = 0; wal_view_loss(view, i, &what, &count, NULL) == WAL_OK; i++) {
-        convert_write_loss(&json, what, count);
+        cli_json_loss(&json, what, count);
     }
-    convert_write_loss(&json, "file backups", missing);
-    convert_write_loss(&json, "entries that cannot be read", result->unreadable);
+    cli_json_loss(&json, "file backups", missing);
+    cli_json_loss(&json, "entries that cannot be read", result->unreadable);
     wal__json_out_close(&json, ']');
     wal__json_out_close_line(&json);
 }

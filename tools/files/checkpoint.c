@@ -641,16 +641,6 @@ int verb_checkpoint_import(struct cli *cli, int argc, char **argv)
 
 /* --- export ------------------------------------------------------------- */
 
-static void write_loss(struct wal__json_out *json, const char *what, uint64_t count)
-{
-    if (count > 0) {
-        wal__json_out_open(json, '{');
-        cli_json_member_text(json, "what", cli_slice(what));
-        wal__json_out_member_count(json, "count", count);
-        wal__json_out_close(json, '}');
-    }
-}
-
 static void report_json(const struct cli_checkpoint_exported *exported)
 {
     struct wal__json_out json;
@@ -664,8 +654,8 @@ static void report_json(const struct cli_checkpoint_exported *exported)
     wal__json_out_member_count(&json, "addedBytes", exported->bytes);
     wal__json_out_member_bool(&json, "addedManifest", exported->is_new);
     wal__json_out_member_open(&json, "losses", '[');
-    write_loss(&json, "symlink", exported->links);
-    write_loss(&json, "name that is not UTF-8", exported->non_utf8_names);
+    cli_json_loss(&json, "symlink", exported->links);
+    cli_json_loss(&json, "name that is not UTF-8", exported->non_utf8_names);
     wal__json_out_close(&json, ']');
     wal__json_out_close_line(&json);
 }

@@ -95,14 +95,9 @@ static char **make_environment(char *ceiling)
  * The caller frees it. */
 static char *ceiling_directory(const char *top)
 {
-    static const char name[] = "GIT_CEILING_DIRECTORIES=";
     const char *slash = strrchr(top, '/');
-    size_t size = slash != NULL ? (size_t)(slash - top) : 0;
-    char *text = cli_alloc(sizeof(name) + size);
 
-    memcpy(text, name, sizeof(name) - 1);
-    memcpy(text + sizeof(name) - 1, top, size);
-    return text;
+    return cli_format("GIT_CEILING_DIRECTORIES=%.*s", slash != NULL ? (int)(slash - top) : 0, top);
 }
 
 static bool spawn(const char *top, int output, pid_t *child)
@@ -241,15 +236,8 @@ enum {
 /* Joins the paths; an absolute `path` is returned unchanged. The caller frees the result. */
 static char *join(const char *directory, const char *path)
 {
-    size_t size = strlen(directory) + strlen(path) + 2;
-    char *joined = cli_alloc(size);
-
-    if (path[0] == '/') {
-        memcpy(joined, path, strlen(path));
-    } else {
-        snprintf(joined, size, "%s/%s", directory, path);
-    }
-    return joined;
+    return path[0] == '/' ? cli_copy_text(path, strlen(path))
+                          : cli_format("%s/%s", directory, path);
 }
 
 /* Reads a small regular file without trailing white space. Returns false when it is missing or does
@@ -347,14 +335,10 @@ static char *find_repository(char *top)
 /* Stores the id atomically. Failures are ignored: the id can be computed again. */
 static void store_id(const char *path, const char *id)
 {
-    static const char suffix[] = ".XXXXXX";
-    size_t size = strlen(path) + sizeof(suffix);
-    char *temporary = cli_alloc(size);
-    int file;
+    char *temporary = cli_format("%s.XXXXXX", path);
+    int file = mkostemp(temporary, O_CLOEXEC);
     bool is_complete;
 
-    snprintf(temporary, size, "%s%s", path, suffix);
-    file = mkostemp(temporary, O_CLOEXEC);
     if (file >= 0) {
         is_complete = write(file, id, strlen(id)) == (ssize_t)strlen(id) && fchmod(file, 0644) == 0;
         is_complete = close(file) == 0 && is_complete;

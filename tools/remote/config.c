@@ -170,8 +170,7 @@ int remote_config_read(const struct cli *cli, const char *store, bool required,
     }
     if (!parse(text, (size_t)size, config)) {
         return cli_error(cli, CLI_FAILED, file_name,
-                         "is damaged, or of a newer agentwal; remove it and "
-                         "add the remote again");
+                         "is damaged, or of a newer agentwal; remove it and add the remote again");
     }
     return CLI_CONTINUE;
 }
@@ -226,8 +225,7 @@ static size_t format(const struct remote_config *config, char *text, size_t capa
         return 0;
     }
     written = snprintf(text, capacity,
-                       "{\"version\":1,\"url\":%.*s,\"writer\":\"%s\","
-                       "\"sent\":\"%s\"%s}\n",
+                       "{\"version\":1,\"url\":%.*s,\"writer\":\"%s\",\"sent\":\"%s\"%s}\n",
                        (int)size, url, writer, marks, config->is_fenced ? ",\"fenced\":true" : "");
     return written > 0 && (size_t)written < capacity ? (size_t)written : 0;
 }
@@ -330,7 +328,8 @@ int remote_open(const struct cli *cli, const char *what, const char *url,
     return status == WAL_OK ? CLI_CONTINUE : remote_report(cli, what, status, &error);
 }
 
-bool remote_parse_store_id(const char *text, uint8_t uuid[16])
+/* Reads 32 hexadecimal digits, with or without hyphens. */
+static bool parse_store_id(const char *text, uint8_t uuid[16])
 {
     size_t count = 0;
 
@@ -349,4 +348,11 @@ bool remote_parse_store_id(const char *text, uint8_t uuid[16])
         count++;
     }
     return count == 32;
+}
+
+int remote_read_store_id(const struct cli *cli, const char *text, uint8_t uuid[16])
+{
+    return text == NULL || parse_store_id(text, uuid)
+               ? CLI_CONTINUE
+               : cli_error(cli, CLI_USAGE, "--store-id", "\"%s\" is not the id of a store", text);
 }

@@ -60,13 +60,12 @@ static int read_store(struct check_remote *check, const char *path)
 
 static int read_target(struct check_remote *check, const char *target, const char *store_id)
 {
-    if (store_id != NULL) {
-        if (!remote_parse_store_id(store_id, check->uuid)) {
-            return cli_error(check->cli, CLI_USAGE, "--store-id", "\"%s\" is not the id of a store",
-                             store_id);
-        }
-        check->has_uuid = true;
+    int code = remote_read_store_id(check->cli, store_id, check->uuid);
+
+    if (code != CLI_CONTINUE) {
+        return code;
     }
+    check->has_uuid = store_id != NULL;
     if (strstr(target, "://") == NULL) {
         return store_id == NULL ? read_store(check, target)
                                 : cli_error(check->cli, CLI_USAGE, "--store-id",
@@ -341,13 +340,11 @@ static int list_sessions(struct request *request)
     struct wal_error error = CLI_ERROR_INIT;
     uint8_t uuid[16];
     enum wal_status status;
-    int code;
+    int code = remote_read_store_id(cli, request->store_id, uuid);
 
-    if (request->store_id != NULL && !remote_parse_store_id(request->store_id, uuid)) {
-        return cli_error(cli, CLI_USAGE, "--store-id", "\"%s\" is not the id of a store",
-                         request->store_id);
+    if (code == CLI_CONTINUE) {
+        code = remote_open(cli, "URL", url, &request->remote);
     }
-    code = remote_open(cli, "URL", url, &request->remote);
     if (code != CLI_CONTINUE) {
         return code;
     }
@@ -612,16 +609,14 @@ static int pull(struct request *request)
     struct wal_remote_pull_result result = WAL_INIT(wal_remote_pull_result);
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
-    int code;
+    int code = remote_read_store_id(cli, request->store_id, options.uuid);
 
-    if (request->store_id != NULL && !remote_parse_store_id(request->store_id, options.uuid)) {
-        return cli_error(cli, CLI_USAGE, "--store-id", "\"%s\" is not the id of a store",
-                         request->store_id);
+    if (code == CLI_CONTINUE && strlen(url) >= sizeof(request->config.url)) {
+        code = cli_error(cli, CLI_USAGE, "URL", "is too long");
     }
-    if (strlen(url) >= sizeof(request->config.url)) {
-        return cli_error(cli, CLI_USAGE, "URL", "is too long");
+    if (code == CLI_CONTINUE) {
+        code = remote_open(cli, "URL", url, &request->remote);
     }
-    code = remote_open(request->cli, "URL", url, &request->remote);
     if (code != CLI_CONTINUE) {
         return code;
     }
@@ -955,13 +950,11 @@ static int bring(struct resume_request *request)
     struct wal_error error = CLI_ERROR_INIT;
     char *replicas = NULL;
     enum wal_status status;
-    int code;
+    int code = remote_read_store_id(request->cli, request->store_id, options.uuid);
 
-    if (request->store_id != NULL && !remote_parse_store_id(request->store_id, options.uuid)) {
-        return cli_error(request->cli, CLI_USAGE, "--store-id", "\"%s\" is not the id of a store",
-                         request->store_id);
+    if (code == CLI_CONTINUE) {
+        code = remote_open(request->cli, "URL", request->url, &request->remote);
     }
-    code = remote_open(request->cli, "URL", request->url, &request->remote);
     if (code != CLI_CONTINUE) {
         return code;
     }

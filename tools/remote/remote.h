@@ -67,8 +67,9 @@ int32_t remote_wait(void *ctx, uint64_t waited_ms, const struct wal_error *why);
 int remote_open(const struct cli *cli, const char *what, const char *url,
                 struct wal_remote **remote);
 
-/* Reads 32 hexadecimal digits, with or without hyphens. */
-bool remote_parse_store_id(const char *text, uint8_t uuid[16]);
+/* Reads the argument of --store-id: 32 hexadecimal digits, with or without hyphens. NULL: *uuid
+ * stays as it is. Returns CLI_CONTINUE, or prints an error and returns CLI_USAGE. */
+int remote_read_store_id(const struct cli *cli, const char *text, uint8_t uuid[16]);
 
 /* --- printing ----------------------------------------------------------- */
 

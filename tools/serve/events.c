@@ -25,6 +25,7 @@
 #include <time.h>
 
 #include "agentwal/checkpoint.h"
+#include "engine/base/containers.h"
 #include "tools/cli/tail.h"
 
 /* --- the log in order --------------------------------------------------- */
@@ -75,16 +76,10 @@ static void add_item(struct order *order, struct order_item item)
 
 static enum change change_of(const struct wal_record *record)
 {
-    struct wal_slice type;
-
     if (record->kind != WAL_RECORD_ENTRY) {
         return record->kind == WAL_RECORD_SESSION ? REPLACES : ADDS;
     }
-    type = record->entry->type;
-    return type.size == sizeof(WAL_TYPE_REDACTION) - 1 &&
-                   memcmp(type.data, WAL_TYPE_REDACTION, (size_t)type.size) == 0
-               ? REDACTS
-               : ADDS;
+    return cli_slice_equal(record->entry->type, cli_slice(WAL_TYPE_REDACTION)) ? REDACTS : ADDS;
 }
 
 static int compare_items(const void *a, const void *b)
@@ -105,19 +100,8 @@ static void order_sort(struct order *order)
 /* Returns the number of the first item with a higher sequence number. */
 static size_t order_find(const struct order *order, uint64_t sequence)
 {
-    size_t low = 0;
-    size_t high = order->count;
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (order->items[middle].sequence <= sequence) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low;
+    return wal__lower_bound(order->items, order->count, sizeof(order->items[0]),
+                            offsetof(struct order_item, sequence), sequence + 1);
 }
 
 static void order_deinit(struct order *order)

@@ -257,32 +257,18 @@ static unsigned status_of(enum wal_status status, const char **name)
     static const struct {
         enum wal_status status;
         unsigned http;
-        const char *name;
-    } names[] = {
-        {WAL_EINVAL, 400, "WAL_EINVAL"},
-        {WAL_ENOTFOUND, 404, "WAL_ENOTFOUND"},
-        {WAL_EEXISTS, 409, "WAL_EEXISTS"},
-        {WAL_ECONFLICT, 409, "WAL_ECONFLICT"},
-        {WAL_ETOOBIG, 413, "WAL_ETOOBIG"},
-        {WAL_ENOSPACE, 507, "WAL_ENOSPACE"},
-        {WAL_EIO, 500, "WAL_EIO"},
-        {WAL_ECORRUPT, 500, "WAL_ECORRUPT"},
-        {WAL_ELOCKED, 503, "WAL_ELOCKED"},
-        {WAL_EPOISONED, 503, "WAL_EPOISONED"},
-        {WAL_EBUSY, 503, "WAL_EBUSY"},
-        {WAL_EREADONLY, 405, "WAL_EREADONLY"},
-        {WAL_ENOPARENT, 404, "WAL_ENOPARENT"},
-        {WAL_EBADJSON, 400, "WAL_EBADJSON"},
-        {WAL_EDAMAGED, 409, "WAL_EDAMAGED"},
-        {WAL_EREDACTED, 410, "WAL_EREDACTED"},
-        {WAL_ECLAIMED, 409, "WAL_ECLAIMED"},
-        {WAL_ETRASHED, 410, "WAL_ETRASHED"},
+    } known[] = {
+        {WAL_EINVAL, 400},    {WAL_ENOTFOUND, 404}, {WAL_EEXISTS, 409},  {WAL_ECONFLICT, 409},
+        {WAL_ETOOBIG, 413},   {WAL_ENOSPACE, 507},  {WAL_EIO, 500},      {WAL_ECORRUPT, 500},
+        {WAL_ELOCKED, 503},   {WAL_EPOISONED, 503}, {WAL_EBUSY, 503},    {WAL_EREADONLY, 405},
+        {WAL_ENOPARENT, 404}, {WAL_EBADJSON, 400},  {WAL_EDAMAGED, 409}, {WAL_EREDACTED, 410},
+        {WAL_ECLAIMED, 409},  {WAL_ETRASHED, 410},
     };
 
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        if (names[i].status == status) {
-            *name = names[i].name;
-            return names[i].http;
+    for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+        if (known[i].status == status) {
+            *name = cli_status_name(status);
+            return known[i].http;
         }
     }
     *name = "INTERNAL_SERVER_ERROR";
@@ -340,10 +326,8 @@ static void add_common_headers(struct MHD_Response *response, bool is_sandboxed)
     }
     if (MHD_get_response_header(response, "Content-Security-Policy") == NULL) {
         serve_response_header(response, "Content-Security-Policy",
-                              is_sandboxed ? "sandbox; default-src 'none'; "
-                                             "frame-ancestors 'none'"
-                                           : "default-src 'none'; "
-                                             "frame-ancestors 'none'");
+                              is_sandboxed ? "sandbox; default-src 'none'; frame-ancestors 'none'"
+                                           : "default-src 'none'; frame-ancestors 'none'");
     }
     if (MHD_get_response_header(response, "Content-Type") == NULL) {
         serve_response_header(response, "Content-Type", "application/json; charset=utf-8");
@@ -433,8 +417,7 @@ void serve_exchange_run(struct serve_exchange *exchange,
 
     if (!take_place(server, &server->jobs, SERVE_JOBS_MAX)) {
         serve_exchange_refuse(exchange, MHD_HTTP_SERVICE_UNAVAILABLE,
-                              "the server answers %d slow requests at a time; "
-                              "try again",
+                              "the server answers %d slow requests at a time; try again",
                               SERVE_JOBS_MAX);
         return;
     }
@@ -613,8 +596,7 @@ void serve_exchange_stream(struct serve_exchange *exchange, const char *content_
     if (!take_place(server, &server->streams, SERVE_STREAMS_MAX)) {
         release(ctx);
         serve_exchange_refuse(exchange, MHD_HTTP_SERVICE_UNAVAILABLE,
-                              "the server sends %d exports and trees at a "
-                              "time; try again",
+                              "the server sends %d exports and trees at a time; try again",
                               SERVE_STREAMS_MAX);
         return;
     }

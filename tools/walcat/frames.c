@@ -117,100 +117,63 @@ enum {
     WALCAT_NAMES_MAX = 2
 };
 
-static size_t names_of_session(uint32_t version, struct wal__span payload,
-                               struct walcat_name *names)
-{
-    struct wal__session_record session;
-
-    if (wal__session_record_decode(payload, version, &session) != WAL__FMT_OK) {
-        return 0;
-    }
-    names[0] = (struct walcat_name){"id", session.id};
-    return 1;
-}
-
-static size_t names_of_entry(struct wal__span payload, struct walcat_name *names)
-{
-    struct wal__entry_record entry;
-
-    if (wal__entry_record_decode(payload, &entry) != WAL__FMT_OK) {
-        return 0;
-    }
-    names[0] = (struct walcat_name){"id", entry.id};
-    return 1;
-}
-
-static size_t names_of_fork(struct wal__span payload, struct walcat_name *names)
-{
-    struct wal__fork_record fork;
-
-    if (wal__fork_record_decode(payload, &fork) != WAL__FMT_OK) {
-        return 0;
-    }
-    names[0] = (struct walcat_name){"source", fork.source_id};
-    names[1] = (struct walcat_name){"target", fork.entry_id};
-    return 2;
-}
-
-static size_t names_of_head(struct wal__span payload, struct walcat_name *names)
-{
-    struct wal__head_record head;
-
-    if (wal__head_record_decode(payload, &head) != WAL__FMT_OK) {
-        return 0;
-    }
-    names[0] = (struct walcat_name){"head", head.name};
-    names[1] = (struct walcat_name){"target", head.entry_id};
-    return 2;
-}
-
-static size_t names_of_doc(struct wal__span payload, struct walcat_name *names)
-{
-    struct wal__doc_record doc;
-
-    if (wal__doc_record_decode(payload, &doc) != WAL__FMT_OK) {
-        return 0;
-    }
-    names[0] = (struct walcat_name){"key", doc.key};
-    return 1;
-}
-
-static size_t names_of_redact(struct wal__span payload, struct walcat_name *names)
-{
-    struct wal__redact_record redact;
-
-    if (wal__redact_record_decode(payload, &redact) != WAL__FMT_OK) {
-        return 0;
-    }
-    names[0] = (struct walcat_name){"target", redact.target_id};
-    names[1] = (struct walcat_name){"redaction", redact.entry_id};
-    return 2;
-}
-
 /* Fills `names` with the names of a record and returns their number. `version` is its segment's;
  * bytes null: it is not whole. */
 static size_t record_names(uint32_t version, const struct wal__frame *frame, const uint8_t *bytes,
                            struct walcat_name names[WALCAT_NAMES_MAX])
 {
     const struct wal__span payload = {bytes, frame->stored_size};
+    struct wal__session_record session;
+    struct wal__entry_record entry;
+    struct wal__fork_record fork;
+    struct wal__head_record head;
+    struct wal__doc_record doc;
+    struct wal__redact_record redact;
 
     if (bytes == NULL || (frame->flags & WAL__FRAME_LZ4) != 0) {
         return 0;
     }
     switch (frame->type) {
     case WAL__FRAME_SESSION:
-        return names_of_session(version, payload, names);
+        if (wal__session_record_decode(payload, version, &session) != WAL__FMT_OK) {
+            return 0;
+        }
+        names[0] = (struct walcat_name){"id", session.id};
+        return 1;
     case WAL__FRAME_ENTRY:
-        return names_of_entry(payload, names);
+        if (wal__entry_record_decode(payload, &entry) != WAL__FMT_OK) {
+            return 0;
+        }
+        names[0] = (struct walcat_name){"id", entry.id};
+        return 1;
     case WAL__FRAME_FORK:
-        return names_of_fork(payload, names);
+        if (wal__fork_record_decode(payload, &fork) != WAL__FMT_OK) {
+            return 0;
+        }
+        names[0] = (struct walcat_name){"source", fork.source_id};
+        names[1] = (struct walcat_name){"target", fork.entry_id};
+        return 2;
     case WAL__FRAME_HEAD:
-        return names_of_head(payload, names);
+        if (wal__head_record_decode(payload, &head) != WAL__FMT_OK) {
+            return 0;
+        }
+        names[0] = (struct walcat_name){"head", head.name};
+        names[1] = (struct walcat_name){"target", head.entry_id};
+        return 2;
     case WAL__FRAME_DOC:
     case WAL__FRAME_DOC_DELETE:
-        return names_of_doc(payload, names);
+        if (wal__doc_record_decode(payload, &doc) != WAL__FMT_OK) {
+            return 0;
+        }
+        names[0] = (struct walcat_name){"key", doc.key};
+        return 1;
     case WAL__FRAME_REDACT:
-        return names_of_redact(payload, names);
+        if (wal__redact_record_decode(payload, &redact) != WAL__FMT_OK) {
+            return 0;
+        }
+        names[0] = (struct walcat_name){"target", redact.target_id};
+        names[1] = (struct walcat_name){"redaction", redact.entry_id};
+        return 2;
     default:
         return 0;
     }
@@ -221,9 +184,6 @@ static size_t record_names(uint32_t version, const struct wal__frame *frame, con
 enum {
     TYPE_WIDTH = 10 /* of the column */
 };
-
-/* Size of the longest path of a segment below its store. */
-#define NAME_MAX_SIZE 64
 
 struct listing {
     const struct cli *cli;
@@ -264,10 +224,7 @@ static void put_json(const struct listing *listing, const struct frame_state *fr
     wal__json_out_member_count(&json, "size", frame_state->size);
     cli_json_member_text(&json, "type", cli_slice(frame_state->type));
     if (frame->type != WAL__FRAME_NONE) {
-        const struct {
-            const char *name;
-            uint64_t value;
-        } fields[] = {
+        const struct cli_count fields[] = {
             {"code", frame->type},        {"flags", frame->flags},
             {"stream", frame->stream},    {"kind", frame->kind},
             {"session", frame->session},  {"sequence", frame->sequence},
@@ -275,9 +232,7 @@ static void put_json(const struct listing *listing, const struct frame_state *fr
             {"rawSize", frame->raw_size},
         };
 
-        for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
-            wal__json_out_member_count(&json, fields[i].name, fields[i].value);
-        }
+        cli_json_counts(&json, fields, sizeof(fields) / sizeof(fields[0]));
     }
     if (frame_state->block != 0) {
         wal__json_out_member_count(&json, "block", frame_state->block);
@@ -644,15 +599,13 @@ static int is_segment(const struct dirent *entry)
 /* Lists the segments of a directory, which may be missing. */
 static int list_folder(const struct cli *cli, const char *store, const char *folder)
 {
-    size_t size = strlen(store) + NAME_MAX_SIZE;
-    char *path = cli_alloc(size);
+    char *path = cli_format("%s/%s", store, folder);
     struct dirent **names = NULL;
     int code = CLI_OK;
     int count = 0;
     int error;
     DIR *directory;
 
-    snprintf(path, size, "%s/%s", store, folder);
     directory = cli_directory_open(path, &error);
     if (directory != NULL) {
         count = scandirat(dirfd(directory), ".", &names, is_segment, alphasort);
@@ -663,13 +616,14 @@ static int list_folder(const struct cli *cli, const char *store, const char *fol
         code = cli_error(cli, CLI_FAILED, path, "%s", cli_file_error(error));
     }
     for (int i = 0; i < count; i++) {
-        char name[NAME_MAX_SIZE];
+        char *name = cli_format("%s/%s", folder, names[i]->d_name);
+        char *file = cli_format("%s/%s", store, name);
 
-        snprintf(name, sizeof(name), "%s/%.40s", folder, names[i]->d_name);
-        snprintf(path, size, "%s/%s", store, name);
         if (!cli_output_failed()) {
-            code = cli_worse_code(code, list_file(cli, path, name));
+            code = cli_worse_code(code, list_file(cli, file, name));
         }
+        free(file);
+        free(name);
         free(names[i]);
     }
     free(names);
@@ -679,7 +633,6 @@ static int list_folder(const struct cli *cli, const char *store, const char *fol
 
 int walcat_print_frames(const struct cli *cli, const char *path)
 {
-    size_t size = strlen(path) + NAME_MAX_SIZE;
     struct stat status;
     char *log;
     bool is_store;
@@ -691,8 +644,7 @@ int walcat_print_frames(const struct cli *cli, const char *path)
     if (!S_ISDIR(status.st_mode)) {
         return list_file(cli, path, path);
     }
-    log = cli_alloc(size);
-    snprintf(log, size, "%s/log", path);
+    log = cli_format("%s/log", path);
     is_store = stat(log, &status) == 0 && S_ISDIR(status.st_mode);
     free(log);
     if (!is_store) {

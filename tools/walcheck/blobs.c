@@ -15,6 +15,7 @@
  * check_blobs_verify creates and joins workers, each with a reader of its thread; all other
  * functions the main thread.
  */
+#include "engine/base/containers.h"
 #include "tools/walcheck/walcheck.h"
 
 #include <inttypes.h>
@@ -85,20 +86,12 @@ void check_pack_add_lost(struct check_segment *segment, uint64_t digest_hash, ui
 /* The record at an offset, or null. */
 static const struct check_blob *find_at_offset(const struct check_segment *segment, uint32_t offset)
 {
-    size_t low = 0;
-    size_t high = segment->blob_count;
+    uint64_t position = wal__position(segment->head->id, offset);
+    size_t rank = wal__lower_bound(segment->blobs, segment->blob_count, sizeof(segment->blobs[0]),
+                                   offsetof(struct check_blob, position), position);
 
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (wal__position_offset(segment->blobs[middle].position) < offset) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low < segment->blob_count && wal__position_offset(segment->blobs[low].position) == offset
-               ? &segment->blobs[low]
+    return rank < segment->blob_count && segment->blobs[rank].position == position
+               ? &segment->blobs[rank]
                : NULL;
 }
 

@@ -312,9 +312,7 @@ static bool texts_differ(const struct check_store *store, const struct check_ses
     const size_t count = sizeof(pairs) / sizeof(pairs[0]) - (has_no_first ? 1 : 0);
 
     for (size_t i = 0; i < count; i++) {
-        if (pairs[i].a.size != pairs[i].b.size ||
-            (pairs[i].a.size > 0 &&
-             memcmp(pairs[i].a.data, pairs[i].b.data, pairs[i].a.size) != 0)) {
+        if (!wal__span_equal(pairs[i].a, pairs[i].b)) {
             return true;
         }
     }

@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "convert/copy/copy.h"
+#include "format/bytes/bytes.h"
 #include "format/bytes/crc32.h"
 #include "format/payload/timestamp.h"
 
@@ -562,7 +563,7 @@ static void apply_seal(struct check_segment *segment)
     }
 }
 
-void check_segment_scan(const struct check_store *store, struct check_segment *segment)
+void check_segment_scan(struct check_segment *segment)
 {
     struct scan scan = {.segment = segment};
     const struct wal__scan_sink sink = {&scan, scan_piece, scan_lost_session};
@@ -570,7 +571,6 @@ void check_segment_scan(const struct check_store *store, struct check_segment *s
     struct cli_file file;
     int error = cli_file_open(&file, segment->path);
 
-    (void)store;
     segment->facts = cli_alloc(sizeof(*segment->facts));
     if (error != 0) {
         *segment->facts = (struct wal__scan_result){0};
@@ -674,11 +674,6 @@ enum {
 
 /* --- heads ---------------------------------------------------------------- */
 
-static bool is_zero(const uint8_t *bytes, uint64_t size)
-{
-    return size == 0 || (bytes[0] == 0 && memcmp(bytes, bytes + 1, (size_t)size - 1) == 0);
-}
-
 static void check_header(struct check_segment *segment, const uint8_t *bytes)
 {
     int copies = wal__segment_header_copies(bytes);
@@ -696,7 +691,8 @@ static void check_header(struct check_segment *segment, const uint8_t *bytes)
                          "one copy of the header is damaged; the other is used, and "
                          "nothing is lost");
     }
-    if (!is_zero(bytes + used, copy - used) || !is_zero(bytes + copy + used, copy - used)) {
+    if (!wal__is_zero(bytes + used, copy - used) ||
+        !wal__is_zero(bytes + copy + used, copy - used)) {
         check_damage_add(&segment->damages, CHECK_REDUNDANT, segment->head->name, used,
                          WAL__SEGMENT_HEADER_SIZE - used,
                          "the padding of the header is not zero; nothing reads it");

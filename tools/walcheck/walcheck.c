@@ -324,7 +324,7 @@ static void *scan_worker(void *arg)
         }
         pipeline->next++;
         pthread_mutex_unlock(&pipeline->mutex);
-        check_segment_scan(pipeline->store, pipeline->items[rank]);
+        check_segment_scan(pipeline->items[rank]);
         pthread_mutex_lock(&pipeline->mutex);
         pipeline->done[rank] = true;
         pthread_cond_broadcast(&pipeline->changed);
@@ -396,7 +396,6 @@ static void list_segments(const struct check_segments *segments, struct pipeline
     }
     pipeline->items = cli_alloc((pipeline->count + 1) * sizeof(*pipeline->items));
     pipeline->done = cli_alloc(pipeline->count + 1);
-    memset(pipeline->done, 0, pipeline->count + 1);
     rank = pipeline->count;
     for (struct check_segment *s = segments->tail; s != NULL; s = s->previous) {
         rank--;

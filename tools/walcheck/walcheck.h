@@ -303,7 +303,7 @@ void check_chain_report_gap(struct check_store *store, struct check_segments *se
                             const struct check_segment *above);
 
 /* Scans the whole segment: sets facts, records and damages. */
-void check_segment_scan(const struct check_store *store, struct check_segment *segment);
+void check_segment_scan(struct check_segment *segment);
 /* Whether a valid frame is now at the end that the scan found: another process has appended
  * since. */
 bool check_segment_has_grown(const struct check_segment *segment);

@@ -423,7 +423,6 @@ int verb_restore(struct cli *cli, int argc, char **argv)
     struct wal_open_options open_options;
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_store *archive = NULL;
-    struct wal_store *to = NULL;
     enum wal_status status;
     int code = cli_parse_operands(cli, argc, argv, NULL, 4, argc);
 
@@ -435,10 +434,9 @@ int verb_restore(struct cli *cli, int argc, char **argv)
     if (status != WAL_OK) {
         return cli_report(cli, cli->items[2], status, &error);
     }
-    code = cli_open_store(cli, cli->items[1], 0, &to);
+    code = cli_use_store(cli, cli->items[1], 0);
     if (code == CLI_CONTINUE) {
-        code = restore(cli, archive, to);
-        code = cli_close_store(cli, cli->items[1], to, code);
+        code = restore(cli, archive, cli->store);
     }
     return cli_close_store(cli, cli->items[2], archive, code);
 }

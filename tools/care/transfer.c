@@ -86,32 +86,27 @@ static int run(const struct cli *cli, struct wal_store *store)
 
 int verb_backup(struct cli *cli, int argc, char **argv)
 {
-    int code = cli_parse_operands(cli, argc, argv, NULL, 3, 3);
+    int code = cli_begin(cli, argc, argv, NULL, 3, 3, WAL_OPEN_READ_ONLY);
 
-    if (code == CLI_CONTINUE) {
-        code = cli_use_store(cli, cli->items[1], WAL_OPEN_READ_ONLY);
-    }
     return code == CLI_CONTINUE ? run(cli, cli->store) : code;
 }
 
 /* --- merge ---------------------------------------------------------------- */
 
-static int merge(const struct cli *cli, struct wal_store *from, bool keeps_both)
+static int merge(struct cli *cli, struct wal_store *from, bool keeps_both)
 {
     struct wal_error error = CLI_ERROR_INIT;
     struct cli_transfer transfer;
-    struct wal_store *to = NULL;
     enum wal_status status;
-    int code = cli_open_store(cli, cli->items[1], 0, &to);
+    int code = cli_use_store(cli, cli->items[1], 0);
 
     if (code != CLI_CONTINUE) {
         return code;
     }
     cli_transfer_init(&transfer, cli, "merge", NULL);
     transfer.options.flags = keeps_both ? WAL_TRANSFER_KEEP_BOTH : 0U;
-    status = wal_store_merge(from, to, &transfer.options, &transfer.result, &error);
-    code = cli_transfer_finish(&transfer, cli->items[2], status, &error);
-    return cli_close_store(cli, cli->items[1], to, code);
+    status = wal_store_merge(from, cli->store, &transfer.options, &transfer.result, &error);
+    return cli_transfer_finish(&transfer, cli->items[2], status, &error);
 }
 
 int verb_merge(struct cli *cli, int argc, char **argv)
@@ -171,10 +166,7 @@ static int bundle(const struct cli *cli, struct wal_store *store)
 
 int verb_bundle(struct cli *cli, int argc, char **argv)
 {
-    int code = cli_parse_operands(cli, argc, argv, NULL, 4, argc);
+    int code = cli_begin(cli, argc, argv, NULL, 4, argc, WAL_OPEN_READ_ONLY);
 
-    if (code == CLI_CONTINUE) {
-        code = cli_use_store(cli, cli->items[1], WAL_OPEN_READ_ONLY);
-    }
     return code == CLI_CONTINUE ? bundle(cli, cli->store) : code;
 }

@@ -80,6 +80,8 @@ struct cli_option {
     int64_t *time;             /* a time, as cli_parse_time reads it */
     uint64_t min;
     uint64_t max;
+    /* Of `value`: checks it further, as cli_check_object does; or NULL. */
+    int (*check)(const struct cli *cli, const char *what, const char *text);
     bool may_be_empty; /* "" is an argument; else the command line is refused,
                         * as that of a script whose variable is not set */
 };

@@ -62,6 +62,9 @@ static int set_option(struct cli *cli, const struct cli_option *option)
     } else {
         *option->value = optarg;
         code = option->max > 0 ? cli_check_size(cli, name, optarg, option->max) : CLI_CONTINUE;
+        if (code == CLI_CONTINUE && option->check != NULL) {
+            code = option->check(cli, name, optarg);
+        }
     }
     return code;
 }

@@ -287,7 +287,7 @@ static int find_names(const struct cli *cli, struct wal_session *session, struct
 }
 
 /* Checks the operands and names; sets the checkpoint. */
-static int check(const struct cli *cli, struct request *request, const char *expected)
+static int check(const struct cli *cli, struct request *request)
 {
     int count = request->to != NULL ? 3 : 4;
     int code = cli_check_operands(cli, count, count);
@@ -296,7 +296,7 @@ static int check(const struct cli *cli, struct request *request, const char *exp
         request->checkpoint = request->to == NULL ? cli->items[3] : NULL;
         code = cli_check_checkpoint_id(cli, "CHECKPOINT", request->checkpoint);
     }
-    return code == CLI_CONTINUE ? cli_check_checkpoint_id(cli, "--expect", expected) : code;
+    return code;
 }
 
 int verb_rewind(struct cli *cli, int argc, char **argv)
@@ -312,7 +312,7 @@ int verb_rewind(struct cli *cli, int argc, char **argv)
         {.name = "to", .value = &request.to, .max = CLI_ID_MAX},
         {.name = "root", .directory = &directory},
         {.name = "dry-run", .flag = &is_dry},
-        {.name = "expect", .value = &expected},
+        {.name = "expect", .value = &expected, .check = cli_check_checkpoint_id},
         {.name = "force", .flag = &is_forced},
         {.name = "head", .flag = &moves_head},
         {.name = NULL},
@@ -320,7 +320,7 @@ int verb_rewind(struct cli *cli, int argc, char **argv)
     int code = cli_parse(cli, argc, argv, options);
 
     if (code == CLI_CONTINUE) {
-        code = check(cli, &request, expected);
+        code = check(cli, &request);
     }
     if (code == CLI_CONTINUE) {
         code = cli_open(cli, 0);

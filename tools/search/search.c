@@ -713,11 +713,8 @@ int search_run_index(struct cli *cli, int argc, char **argv)
     struct wal_search *search = NULL;
     struct progress progress;
     enum wal_status status;
-    int code = cli_parse_operands(cli, argc, argv, options, 2, 2);
+    int code = cli_begin(cli, argc, argv, options, 2, 2, 0);
 
-    if (code == CLI_CONTINUE) {
-        code = cli_use_store(cli, cli->items[1], 0);
-    }
     if (code != CLI_CONTINUE) {
         return code;
     }

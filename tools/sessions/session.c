@@ -55,11 +55,11 @@ int verb_create(struct cli *cli, int argc, char **argv)
     const char *meta = NULL;
     const char *project = NULL;
     const struct cli_option options[] = {
-        {.name = "id", .value = &id},
+        {.name = "id", .value = &id, .check = cli_check_new_id},
         {.name = "cwd", .directory = &directory},
         {.name = "project", .value = &project, .max = CLI_TEXT_MAX, .may_be_empty = true},
         {.name = "title", .value = &title, .max = CLI_TEXT_MAX, .may_be_empty = true},
-        {.name = "meta", .value = &meta},
+        {.name = "meta", .value = &meta, .check = cli_check_object},
         {.name = NULL},
     };
     struct wal_session_options wanted = WAL_INIT(wal_session_options);
@@ -67,17 +67,8 @@ int verb_create(struct cli *cli, int argc, char **argv)
     struct wal_session *session = NULL;
     enum wal_status status;
     char found[CLI_PROJECT_SIZE];
-    int code = cli_parse_operands(cli, argc, argv, options, 2, 2);
+    int code = cli_begin(cli, argc, argv, options, 2, 2, 0);
 
-    if (code == CLI_CONTINUE) {
-        code = cli_check_new_id(cli, "--id", id);
-    }
-    if (code == CLI_CONTINUE) {
-        code = cli_check_object(cli, "--meta", meta);
-    }
-    if (code == CLI_CONTINUE) {
-        code = cli_use_store(cli, cli->items[1], 0);
-    }
     if (code != CLI_CONTINUE) {
         return code;
     }
@@ -102,21 +93,15 @@ int verb_fork(struct cli *cli, int argc, char **argv)
     const char *id = NULL;
     const struct cli_option options[] = {
         {.name = "at", .value = &at, .max = CLI_ID_MAX},
-        {.name = "id", .value = &id},
+        {.name = "id", .value = &id, .check = cli_check_new_id},
         {.name = NULL},
     };
     struct wal_session_options wanted = WAL_INIT(wal_session_options);
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_session *copy = NULL;
     enum wal_status status;
-    int code = cli_parse_operands(cli, argc, argv, options, 3, 3);
+    int code = cli_begin_session(cli, argc, argv, options, 3, 3, 0);
 
-    if (code == CLI_CONTINUE) {
-        code = cli_check_new_id(cli, "--id", id);
-    }
-    if (code == CLI_CONTINUE) {
-        code = cli_open(cli, 0);
-    }
     if (code == CLI_CONTINUE) {
         code = cli_complete_name(cli, cli->session, 0, CLI_NAME_ENTRY, &at);
     }
@@ -309,14 +294,11 @@ int verb_meta(struct cli *cli, int argc, char **argv)
 {
     const char *patch = NULL;
     const struct cli_option options[] = {
-        {.name = "merge", .value = &patch},
+        {.name = "merge", .value = &patch, .check = cli_check_object},
         {.name = NULL},
     };
     int code = cli_parse_operands(cli, argc, argv, options, 3, 3);
 
-    if (code == CLI_CONTINUE) {
-        code = cli_check_object(cli, "--merge", patch);
-    }
     if (code == CLI_CONTINUE) {
         code = cli_open(cli, patch != NULL ? 0 : WAL_OPEN_READ_ONLY);
     }
@@ -407,7 +389,7 @@ int verb_compact_session(struct cli *cli, int argc, char **argv)
     const char *id = NULL;
     const struct cli_option options[] = {
         {.name = "first-kept", .value = &first_kept, .max = CLI_ID_MAX},
-        {.name = "new", .value = &id},
+        {.name = "new", .value = &id, .check = cli_check_new_id},
         {.name = NULL},
     };
     struct wal_session_options into = WAL_INIT(wal_session_options);
@@ -418,9 +400,6 @@ int verb_compact_session(struct cli *cli, int argc, char **argv)
 
     if (code == CLI_CONTINUE && first_kept == NULL) {
         code = cli_error(cli, CLI_USAGE, "--first-kept", "is required");
-    }
-    if (code == CLI_CONTINUE) {
-        code = cli_check_new_id(cli, "--new", id);
     }
     if (code == CLI_CONTINUE) {
         code = cli_open(cli, 0);

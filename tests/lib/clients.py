@@ -178,18 +178,27 @@ def pi(files):
 
 # -------------------------------------------------------------- claude -----
 
+def claude_drawn(row, text):
+    """A person's words: a command without its tags, and no output of one."""
+    if row["type"] != "user" or not re.match(r"\s*<(command-|bash-|local-command-)", text):
+        return text
+    text = re.sub(r"<(command-message|(bash|local-command)-(stdout|stderr|caveat))>.*?</\1>", "",
+                  text, flags=re.S)
+    return re.sub(r"</?(command-name|command-args|bash-input)>", "", text)
+
+
 def claude_blocks(row):
     message = row["message"]
     content = message["content"]
     if isinstance(content, str):
-        yield row["type"], content
+        yield row["type"], claude_drawn(row, content)
         return
     need(isinstance(content, list), "content", row)
     for block in content:
         text_of(block, "type")
         if block["type"] == "text":
             need(isinstance(block["text"], str), block)
-            yield row["type"], block["text"]
+            yield row["type"], claude_drawn(row, block["text"])
         elif block["type"] == "tool_use":
             need(row["type"] == "assistant", "a call of", row["type"])
             text_of(block, "name")

@@ -107,8 +107,10 @@ class Home:
                 map(json.loads, self.run("list", "--json", "--limit", "0").splitlines())}
 
     def shown(self, session):
+        """The turns; notes of the client before are on no branch of Claude Code's."""
         parts = re.split(r"\n\n(?=\S+  \d{4}-\d\d-|\[)", self.run("cat", "--text", session))
-        return collections.Counter(part.partition("\n")[2].strip() for part in parts)
+        return collections.Counter(part.partition("\n")[2].strip() for part in parts
+                                   if part.startswith(("user", "assistant", "tool")))
 
 
 def squeezed(text):

@@ -6,6 +6,7 @@
  */
 #include "tools/cli/session.h"
 
+#include <ctype.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -189,11 +190,6 @@ int cli_complete_name(const struct cli *cli, struct wal_session *session, uint32
 
 /* --- printing ------------------------------------------------------------- */
 
-static bool is_hex_digit(char c)
-{
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
-}
-
 static bool can_shorten(struct wal_slice id)
 {
     const char *text = id.data;
@@ -202,7 +198,7 @@ static bool can_shorten(struct wal_slice id)
         return false;
     }
     for (size_t i = 0; i < CLI_SHORT_SIZE; i++) {
-        if (!is_hex_digit(text[id.size - 1 - i])) {
+        if (isxdigit((unsigned char)text[id.size - 1 - i]) == 0) {
             return false;
         }
     }
@@ -353,18 +349,6 @@ static void add_source(struct candidates *list, const struct wal_session_info *i
     }
 }
 
-/* Collects the sessions whose source is the file. */
-static enum wal_status collect_candidates(struct wal_store *store, const char *file,
-                                          struct candidates *found, struct wal_error *error)
-{
-    struct cli_sessions list;
-
-    for (cli_sessions_open(&list, store, NULL, error); cli_sessions_next(&list, error);) {
-        add_source(found, &list.info, file);
-    }
-    return list.status;
-}
-
 /* Files with equal names in different folders are distinguished by their content. */
 static bool is_file(struct wal_store *store, const char *id, const char *file)
 {
@@ -474,15 +458,17 @@ static int open_file(const struct cli *cli, struct wal_store *store, const char 
 {
     struct candidates found = {.items = NULL};
     struct wal_error error = CLI_ERROR_INIT;
-    enum wal_status status = WAL_OK;
+    struct cli_sessions list = {.status = WAL_OK};
     int code;
 
     if (file != NULL) {
-        status = collect_candidates(store, file, &found, &error);
+        for (cli_sessions_open(&list, store, NULL, &error); cli_sessions_next(&list, &error);) {
+            add_source(&found, &list.info, file);
+        }
         select_best(store, &found, file);
     }
-    if (status != WAL_OK) {
-        code = cli_report(cli, name, status, &error);
+    if (list.status != WAL_OK) {
+        code = cli_report(cli, name, list.status, &error);
     } else if (found.count == 0) {
         code = fail_not_found(cli, store, name, reason);
     } else if (found.count > 1) {

@@ -162,15 +162,6 @@ static enum wal_status collect(struct cli_tail *tail, struct wal_error *error)
     return status == WAL_OK ? WAL_END : status;
 }
 
-static enum wal_status report_lost(struct cli_tail *tail, struct wal_error *error)
-{
-    tail->lost--;
-    if (error != NULL) {
-        *error = tail->lost_error;
-    }
-    return WAL_ECORRUPT;
-}
-
 /* Reads the next item. WAL_ENOTFOUND when it was deleted or redacted since. */
 static enum wal_status read_item(struct cli_tail *tail, struct wal_record *record,
                                  struct wal_error *error)
@@ -194,7 +185,11 @@ enum wal_status cli_tail_next(struct cli_tail *tail, struct wal_record *record,
 
     while (status == WAL_ENOTFOUND) {
         if (tail->lost > 0) {
-            return report_lost(tail, error);
+            tail->lost--;
+            if (error != NULL) {
+                *error = tail->lost_error;
+            }
+            return WAL_ECORRUPT;
         }
         if (tail->next < tail->count) {
             status = read_item(tail, record, error);

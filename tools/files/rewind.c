@@ -199,17 +199,6 @@ static void print_result(const struct cli *cli, const struct rewind_report *repo
     fflush(stdout);
 }
 
-/* Reports a refusal on standard error too. */
-static int report_refusal(const struct cli *cli, const char *checkpoint,
-                          const struct wal_rewind_result *result)
-{
-    if (result->can_rewind != 0) {
-        return CLI_OK;
-    }
-    return cli_error(cli, CLI_NEGATIVE, checkpoint, "%s; no file was changed%s", result->error,
-                     result->status == WAL_ECHANGED ? " (--force rewinds anyway)" : "");
-}
-
 static int rewind_files(const struct cli *cli, struct wal_session *session,
                         const struct request *request)
 {
@@ -229,7 +218,13 @@ static int rewind_files(const struct cli *cli, struct wal_session *session,
         } else {
             print_result(cli, &report);
         }
-        code = report_refusal(cli, request->checkpoint, &report.result);
+        /* A refusal is on standard error too. */
+        code = report.result.can_rewind != 0
+                   ? CLI_OK
+                   : cli_error(cli, CLI_NEGATIVE, request->checkpoint, "%s; no file was changed%s",
+                               report.result.error,
+                               report.result.status == WAL_ECHANGED ? " (--force rewinds anyway)"
+                                                                    : "");
     } else {
         code = cli_report_file(cli, request->checkpoint, status, &error);
     }

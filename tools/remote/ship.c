@@ -295,15 +295,6 @@ static void interrupt(int number)
     is_interrupted = 1;
 }
 
-/* A system call that waits ends at the signal. */
-static void handle_signals(void)
-{
-    const struct sigaction action = {.sa_handler = interrupt};
-
-    (void)sigaction(SIGINT, &action, NULL);
-    (void)sigaction(SIGTERM, &action, NULL);
-}
-
 /* Prints what is new, and once when the remote does not answer. */
 static int32_t see(void *ctx, const struct wal_remote_pull_result *result,
                    const struct wal_error *failure)
@@ -335,11 +326,14 @@ static int32_t end_request(void *ctx, uint64_t waited_ms, const struct wal_error
 int remote_follow(const struct cli *cli, struct wal_remote *remote, const char *path,
                   const struct wal_remote_pull_options *options)
 {
+    const struct sigaction action = {.sa_handler = interrupt};
     struct followed followed = {.cli = cli, .path = path, .wait = {.cli = cli, .what = path}};
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
 
-    handle_signals();
+    /* A system call that waits ends at the signal. */
+    (void)sigaction(SIGINT, &action, NULL);
+    (void)sigaction(SIGTERM, &action, NULL);
     status = wal_remote_set_wait(remote, end_request, &followed, &error);
     if (status == WAL_OK) {
         status = wal_remote_follow(remote, path, options, see, &followed, &error);

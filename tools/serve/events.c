@@ -119,12 +119,6 @@ static void order_deinit(struct order *order)
 
 /* --- records -------------------------------------------------------- */
 
-static void add_named(struct order *order, const struct wal_record *record)
-{
-    *CLI_PUSH(order->named, order->named_count, order->named_capacity) =
-        (struct named){.number = record->session_number, .id = cli_copy_slice(record->session_id)};
-}
-
 static void add_record(void *arg, const struct wal_record *record)
 {
     struct order *order = arg;
@@ -136,7 +130,8 @@ static void add_record(void *arg, const struct wal_record *record)
                                         .session = record->session_number,
                                         .change = change_of(record)});
     if (record->kind == WAL_RECORD_SESSION) {
-        add_named(order, record);
+        *CLI_PUSH(order->named, order->named_count, order->named_capacity) = (struct named){
+            .number = record->session_number, .id = cli_copy_slice(record->session_id)};
     }
 }
 

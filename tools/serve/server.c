@@ -479,13 +479,6 @@ static void *sweep(void *ctx)
     return NULL;
 }
 
-/* Starts and stops the thread that shuts slow connections down. */
-static bool peer_start(struct serve_server *server)
-{
-    server->has_sweeper = pthread_create(&server->sweeper, NULL, sweep, server) == 0;
-    return server->has_sweeper;
-}
-
 /* --- who may connect ---------------------------------------------------- */
 
 static bool make_secret(char secret[SERVE_SECRET_SIZE])
@@ -1096,7 +1089,8 @@ int serve_start(struct serve_server *server)
             return cli_error(server->cli, CLI_FAILED, "serve", "cannot start the server");
         }
     }
-    if (!peer_start(server)) {
+    server->has_sweeper = pthread_create(&server->sweeper, NULL, sweep, server) == 0;
+    if (!server->has_sweeper) {
         stop_daemons(server);
         return cli_error(server->cli, CLI_FAILED, "serve", "cannot start a thread");
     }

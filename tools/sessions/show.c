@@ -453,17 +453,6 @@ static void add_session(struct projects *projects, const struct wal_session_info
     }
 }
 
-static enum wal_status read_projects(struct projects *projects, struct wal_store *store,
-                                     struct wal_error *error)
-{
-    struct cli_sessions list;
-
-    for (cli_sessions_open(&list, store, NULL, error); cli_sessions_next(&list, error);) {
-        add_session(projects, &list.info);
-    }
-    return list.status;
-}
-
 static void write_row(const struct project *project)
 {
     struct wal__json_out json;
@@ -505,14 +494,16 @@ int verb_projects(struct cli *cli, int argc, char **argv)
 {
     struct projects projects = {.items = NULL};
     struct wal_error error = CLI_ERROR_INIT;
-    enum wal_status status;
+    struct cli_sessions list;
     int code = cli_begin(cli, argc, argv, NULL, 2, 2, WAL_OPEN_READ_ONLY);
 
     if (code != CLI_CONTINUE) {
         return code;
     }
-    status = read_projects(&projects, cli->store, &error);
-    for (size_t i = 0; status == WAL_OK && i < projects.count; i++) {
+    for (cli_sessions_open(&list, cli->store, NULL, &error); cli_sessions_next(&list, &error);) {
+        add_session(&projects, &list.info);
+    }
+    for (size_t i = 0; list.status == WAL_OK && i < projects.count; i++) {
         if (cli->json) {
             write_row(&projects.items[i]);
         } else {
@@ -520,6 +511,6 @@ int verb_projects(struct cli *cli, int argc, char **argv)
         }
     }
     projects_deinit(&projects);
-    code = cli_report(cli, cli->items[1], status, &error);
+    code = cli_report(cli, cli->items[1], list.status, &error);
     return code;
 }

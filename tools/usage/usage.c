@@ -749,14 +749,6 @@ static void usage_groups_print(const struct usage_groups *groups)
 
 /* --- usage ---------------------------------------------------------------- */
 
-static int parse_by(const struct cli *cli, const char *text, enum usage_by *by)
-{
-    return text == NULL || usage_by_find(text, by)
-               ? CLI_CONTINUE
-               : cli_error(cli, CLI_USAGE, "--by",
-                           "\"%s\" is no group; use day, model, project, client or session", text);
-}
-
 /* Notes which costs are computed, and the models without a price: those with most requests. */
 static void note_prices(const struct cli *cli, const struct usage *usage,
                         const struct usage_prices *prices, const struct usage_group *total)
@@ -911,8 +903,9 @@ int usage_run(struct cli *cli, int argc, char **argv)
     enum usage_by by = USAGE_BY_DAY;
     int code = cli_parse_operands(cli, argc, argv, options, 2, 2);
 
-    if (code == CLI_CONTINUE) {
-        code = parse_by(cli, by_text, &by);
+    if (code == CLI_CONTINUE && by_text != NULL && !usage_by_find(by_text, &by)) {
+        code = cli_error(cli, CLI_USAGE, "--by",
+                         "\"%s\" is no group; use day, model, project, client or session", by_text);
     }
     if (code == CLI_CONTINUE) {
         code = usage_prices_open(&prices, cli, prices_path);

@@ -503,15 +503,6 @@ static int put_frames(struct listing *listing)
     return CLI_OK;
 }
 
-static void put_rewrite_json(struct wal__json_out *json, const struct wal__rewrite *rewrite)
-{
-    wal__json_out_member_count(json, "generation", rewrite->generation);
-    wal__json_out_member_count(json, "firstId", rewrite->first_id);
-    wal__json_out_member_count(json, "originalEnd", rewrite->original_end);
-    wal__json_out_member_count(json, "lastSequence", rewrite->last_sequence);
-    wal__json_out_member_count(json, "recordBytes", rewrite->raw_size);
-}
-
 /* Prints the segment's header. */
 static int put_header(struct listing *listing)
 {
@@ -541,7 +532,13 @@ static int put_header(struct listing *listing)
     wal__json_out_member_count(&json, "capacity", header->capacity);
     wal__json_out_member_count(&json, "groupAlign", header->group_align);
     if (wal__segment_is_rewritten(header)) {
-        put_rewrite_json(&json, &header->rewrite);
+        const struct wal__rewrite *rewrite = &header->rewrite;
+
+        wal__json_out_member_count(&json, "generation", rewrite->generation);
+        wal__json_out_member_count(&json, "firstId", rewrite->first_id);
+        wal__json_out_member_count(&json, "originalEnd", rewrite->original_end);
+        wal__json_out_member_count(&json, "lastSequence", rewrite->last_sequence);
+        wal__json_out_member_count(&json, "recordBytes", rewrite->raw_size);
     }
     wal__json_out_close_line(&json);
     return CLI_OK;

@@ -35,12 +35,10 @@
 static uint8_t *index_read(const struct check_store *store, const char *name, uint64_t *size,
                            int *error)
 {
-    char *path = check_path(store, name);
     struct cli_file file;
     uint8_t *bytes = NULL;
 
-    *error = cli_file_open(&file, path);
-    free(path);
+    *error = check_file_open(store, name, &file);
     if (*error != 0) {
         return NULL;
     }
@@ -736,11 +734,9 @@ static bool decode(struct check_store *store, struct check_catalogue *catalogue)
 void check_catalogue_load(struct check_store *store)
 {
     struct check_catalogue *catalogue = &store->catalogue;
-    char *path = check_path(store, name);
     struct cli_file file;
-    int error = cli_file_open(&file, path);
+    int error = check_file_open(store, name, &file);
 
-    free(path);
     if (error != 0) {
         if (error != ENOENT) {
             check_damage_add(&store->damages, CHECK_NOTE, name, 0, 0, "cannot be opened: %s%s",

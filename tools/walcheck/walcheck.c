@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "agentwal/admin.h"
+#include "format/bytes/bytes.h"
 #include "format/index/view_root.h"
 #include "tools/cli/json.h"
 #include "tools/cli/verbs.h"
@@ -36,6 +37,15 @@ char *check_path(const struct check_store *store, const char *file)
     return cli_format("%s/%s", store->path, file);
 }
 
+int check_file_open(const struct check_store *store, const char *name, struct cli_file *file)
+{
+    char *path = check_path(store, name);
+    int error = cli_file_open(file, path);
+
+    free(path);
+    return error;
+}
+
 static bool has_log(const struct check_store *store)
 {
     char *path = check_path(store, "log");
@@ -44,17 +54,6 @@ static bool has_log(const struct check_store *store)
 
     free(path);
     return exists;
-}
-
-/* Whether a slot's bytes from `from` on are zero. */
-static bool is_zero_from(const uint8_t *slot, size_t from)
-{
-    for (size_t i = from; i < WAL__MANIFEST_SLOT_SIZE; i++) {
-        if (slot[i] != 0) {
-            return false;
-        }
-    }
-    return true;
 }
 
 enum {
@@ -73,7 +72,7 @@ static void check_slot(struct check_store *store, const uint8_t *bytes, unsigned
     uint64_t offset = (uint64_t)number * WAL__MANIFEST_SLOT_SIZE;
 
     if (slot->fmt == WAL__FMT_OK) {
-        if (!is_zero_from(bytes, SLOT_USED)) {
+        if (!wal__is_zero(bytes + SLOT_USED, WAL__MANIFEST_SLOT_SIZE - SLOT_USED)) {
             check_damage_add(&store->damages, CHECK_REDUNDANT, manifest_name, offset + SLOT_USED,
                              WAL__MANIFEST_SLOT_SIZE - SLOT_USED,
                              "the padding of the slot is not zero; nothing reads it");
@@ -110,7 +109,7 @@ static int select_slot(struct check_store *store, const uint8_t *bytes)
         const uint8_t *at = bytes + (size_t)i * WAL__MANIFEST_SLOT_SIZE;
 
         slots[i].fmt = wal__manifest_decode(at, &slots[i].manifest);
-        slots[i].zero = is_zero_from(at, 0);
+        slots[i].zero = wal__is_zero(at, WAL__MANIFEST_SLOT_SIZE);
         if (slots[i].fmt == WAL__FMT_VERSION || slots[i].fmt == WAL__FMT_FEATURES) {
             return report_version(store, &slots[i]);
         }
@@ -172,7 +171,6 @@ static int read_manifest(struct check_store *store, struct cli_file *file)
  * after printing why the directory is not a store. manifest.c */
 static int check_manifest(struct check_store *store)
 {
-    char *path = check_path(store, manifest_name);
     struct cli_file file;
     struct stat status;
     bool is_special;
@@ -180,12 +178,9 @@ static int check_manifest(struct check_store *store)
     int error;
 
     if (stat(store->path, &status) != 0) {
-        error = errno;
-        free(path);
-        return cli_error(store->cli, CLI_FAILED, store->path, "%s", cli_file_error(error));
+        return cli_error(store->cli, CLI_FAILED, store->path, "%s", cli_file_error(errno));
     }
-    error = cli_file_open(&file, path);
-    free(path);
+    error = check_file_open(store, manifest_name, &file);
     if (error == 0) {
         code = read_manifest(store, &file);
         cli_file_close(&file);
@@ -228,16 +223,13 @@ static const char *find_fault(const char *name, struct wal__span bytes)
 static void check_entry(struct check_store *store, const char *name)
 {
     char file_name[NAME_SIZE];
-    char *path;
     struct cli_file file;
     const uint8_t *bytes;
     const char *fault;
     int error;
 
     snprintf(file_name, sizeof(file_name), "views/%.*s", WAL__VIEW_ROOT_NAME, name);
-    path = check_path(store, file_name);
-    error = cli_file_open(&file, path);
-    free(path);
+    error = check_file_open(store, file_name, &file);
     if (error == ENOENT) {
         return; /* it was removed after the listing */
     }
@@ -485,9 +477,8 @@ static void collect_damages(struct check_store *store)
 /* LOCK holds nothing, but no process can write a store where it is no file. */
 static void check_lock(struct check_store *store)
 {
-    char *path = check_path(store, "LOCK");
     struct cli_file file;
-    int error = cli_file_open(&file, path);
+    int error = check_file_open(store, "LOCK", &file);
 
     if (error == 0) {
         cli_file_close(&file);
@@ -496,7 +487,6 @@ static void check_lock(struct check_store *store)
                          "%s, not a file; no process can write the store, and no record is lost",
                          cli_file_error(error));
     }
-    free(path);
 }
 
 static int init_reader(struct check_store *store)
@@ -557,7 +547,6 @@ static int run_pass(struct check_store *store)
 /* Whether another process has the store open. */
 static bool is_open_elsewhere(const struct check_store *store)
 {
-    char *path = check_path(store, "LOCK");
     struct flock lock = {
         .l_type = F_WRLCK,
         .l_whence = SEEK_SET,
@@ -567,11 +556,10 @@ static bool is_open_elsewhere(const struct check_store *store)
     struct cli_file file;
     bool live = false;
 
-    if (cli_file_open(&file, path) == 0) {
+    if (check_file_open(store, "LOCK", &file) == 0) {
         live = fcntl(file.fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
         cli_file_close(&file);
     }
-    free(path);
     return live;
 }
 

@@ -275,6 +275,8 @@ void check_feature(const struct check_store *store, struct check_segment *segmen
                    const struct check_record *record, uint32_t incompat, const char *what);
 /* The path of a file below the store; the caller frees it. */
 char *check_path(const struct check_store *store, const char *file);
+/* Opens a file below the store. Returns 0 or an errno value, as cli_file_open does. */
+int check_file_open(const struct check_store *store, const char *name, struct cli_file *file);
 
 /* Takes the segments of a folder and their chain from the reader, and reports what is damaged in
  * their heads, and which are not in the chain. CLI_CONTINUE, or an exit code. */

@@ -610,6 +610,7 @@ static void visit_array(const struct wal__json_token *array, element_fn *each, v
 struct visit {
     wal__message_part_fn *each;
     void *ctx;
+    struct wal__json_token author;
     struct wal__json_span block;
     bool is_user; /* of a user's message */
     bool is_meta;
@@ -625,7 +626,8 @@ static void pass_excerpt(const struct visit *visit, enum wal__message_part_kind 
         .is_excerpt = true,
         .text = {.span = text, .kind = WAL__JSON_STRING},
         .value = {.span = value, .kind = value.size > 0 ? WAL__JSON_STRING : WAL__JSON_NONE},
-        .block = visit->block};
+        .block = visit->block,
+        .author = visit->author};
 
     visit->each(visit->ctx, &part);
 }
@@ -744,7 +746,8 @@ static void pass(const struct visit *visit, enum wal__message_part_kind kind,
     const struct wal__message_part part = {.kind = kind,
                                            .text = text == NULL ? none : *text,
                                            .value = value == NULL ? none : *value,
-                                           .block = visit->block};
+                                           .block = visit->block,
+                                           .author = visit->author};
 
     visit->each(visit->ctx, &part);
 }
@@ -791,7 +794,8 @@ static void pass_text(const struct visit *visit, const struct wal__json_member *
                     : WAL__PART_TEXT,
         .is_synthetic = m[SYNTHETIC].value.kind == WAL__JSON_TRUE,
         .text = m[TEXT].value,
-        .block = visit->block};
+        .block = visit->block,
+        .author = visit->author};
 
     pass_message_text(visit, part);
 }
@@ -1031,6 +1035,7 @@ static void visit_record(void *ctx, const struct wal__json_token *record)
     struct wal__message message;
 
     if (is_record(record->span, &message)) {
+        message.author = message.role;
         wal__message_visit(&message, visit->each, visit->ctx);
     }
 }
@@ -1039,11 +1044,14 @@ void wal__message_visit(const struct wal__message *message, wal__message_part_fn
 {
     struct visit visit = {.each = each,
                           .ctx = ctx,
+                          .author = message->author,
                           .is_user = message->role.kind == WAL__JSON_STRING &&
                                      wal__json_string_is(message->role.span, "user"),
                           .is_meta = message->is_meta};
-    const struct wal__message_part whole = {
-        .kind = WAL__PART_TEXT, .is_whole = true, .text = message->content};
+    const struct wal__message_part whole = {.kind = WAL__PART_TEXT,
+                                            .is_whole = true,
+                                            .text = message->content,
+                                            .author = message->author};
 
     if (message->item.size > 0) {
         wal__message_visit_block(message->item, each, ctx);

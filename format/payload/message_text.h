@@ -33,6 +33,7 @@ struct wal__message {
     struct wal__json_token thoughts; /* before the content: a text or an array of objects */
     struct wal__json_token files;    /* after the content: an array; images are of interest */
     struct wal__json_token messages; /* of Gemini, instead of the others: a list of messages */
+    struct wal__json_token author;   /* of one in such a list: its role */
     struct wal__json_span item;      /* of Codex or pi, instead of the others; or empty */
     struct wal__json_span object;    /* that has the members above */
 };
@@ -55,7 +56,8 @@ struct wal__message_part {
     bool is_excerpt;   /* the spans of text and value are of characters without quotes */
     struct wal__json_token text;
     struct wal__json_token value;
-    struct wal__json_span block; /* the object that it is of; or empty */
+    struct wal__json_span block;   /* the object that it is of; or empty */
+    struct wal__json_token author; /* of a text: role of its message in a list; or none */
 };
 
 /* Decodes the text of a part, or its value if that is a string, into a buffer of the span's size;

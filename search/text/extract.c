@@ -326,15 +326,39 @@ static void add_result_text(void *ctx, const struct wal__message_part *part)
     add_part_string(ctx, WAL__COLUMN_RESULT, part, &part->text);
 }
 
+/* The column of the texts of a message with this role, a JSON string. */
+static enum wal__column column_of(struct wal__json_span role)
+{
+    static const struct {
+        const char *role;
+        enum wal__column column;
+    } roles[] = {
+        {"user", WAL__COLUMN_USER},         {"tool", WAL__COLUMN_RESULT},
+        {"toolResult", WAL__COLUMN_RESULT}, {"system", WAL__COLUMN_NONE},
+        {"developer", WAL__COLUMN_NONE},
+    };
+
+    for (size_t i = 0; i < sizeof(roles) / sizeof(roles[0]); i++) {
+        if (wal__json_string_is(role, roles[i].role)) {
+            return roles[i].column;
+        }
+    }
+    return WAL__COLUMN_ASSISTANT;
+}
+
 static void add_part(void *ctx, const struct wal__message_part *part)
 {
     const struct parts *parts = ctx;
+    enum wal__column column = parts->column;
 
+    if (column != WAL__COLUMN_NONE && part->author.kind == WAL__JSON_STRING) {
+        column = column_of(part->author.span);
+    }
     switch (part->kind) {
     case WAL__PART_TEXT:
-        if (parts->column != WAL__COLUMN_NONE && !part->is_synthetic &&
-            !(parts->column == WAL__COLUMN_USER && wal__first_text_is_injected(part->text.span))) {
-            add_part_string(parts->extractor, parts->column, part, &part->text);
+        if (column != WAL__COLUMN_NONE && !part->is_synthetic &&
+            !(column == WAL__COLUMN_USER && wal__first_text_is_injected(part->text.span))) {
+            add_part_string(parts->extractor, column, part, &part->text);
         }
         break;
     case WAL__PART_COMMAND:
@@ -354,26 +378,6 @@ static void add_part(void *ctx, const struct wal__message_part *part)
     case WAL__PART_OTHER:
         break;
     }
-}
-
-/* The column of the texts of a message with this role, a JSON string. */
-static enum wal__column column_of(struct wal__json_span role)
-{
-    static const struct {
-        const char *role;
-        enum wal__column column;
-    } roles[] = {
-        {"user", WAL__COLUMN_USER},         {"tool", WAL__COLUMN_RESULT},
-        {"toolResult", WAL__COLUMN_RESULT}, {"system", WAL__COLUMN_NONE},
-        {"developer", WAL__COLUMN_NONE},
-    };
-
-    for (size_t i = 0; i < sizeof(roles) / sizeof(roles[0]); i++) {
-        if (wal__json_string_is(role, roles[i].role)) {
-            return roles[i].column;
-        }
-    }
-    return WAL__COLUMN_ASSISTANT;
 }
 
 /* Adds the texts of a message; false when the payload has none. */

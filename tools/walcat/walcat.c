@@ -485,6 +485,11 @@ static void put_part(void *ctx, const struct wal__message_part *part)
 {
     struct writer *writer = ctx;
 
+    if (part->kind == WAL__PART_TEXT && part->author.kind == WAL__JSON_STRING) {
+        put_literal(writer, "[");
+        put_string(writer, &part->author);
+        put_literal(writer, "] ");
+    }
     switch (part->kind) {
     case WAL__PART_NOTE:
         if (writer->names_notes) {

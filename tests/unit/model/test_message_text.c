@@ -38,6 +38,10 @@ static void describe(void *ctx, const struct wal__message_part *part)
                                         "call", "result", "other"};
     char *text = ctx;
 
+    if (part->author.kind == WAL__JSON_STRING) {
+        strncat(text, (const char *)part->author.span.data + 1, part->author.span.size - 2);
+        strcat(text, "'s ");
+    }
     strcat(text, kinds[part->kind]);
     strcat(text, ":");
     if (part->text.kind == WAL__JSON_STRING) {
@@ -174,6 +178,20 @@ TEST(message_text__row_says_what_was_shown_of_its_message)
     check_parts(COMMANDS("\"rawCommand\":\"/about\",\"sentToModel\":true"), "none");
     check_parts(COMMANDS("\"phase\":\"result\",\"outputHistoryItems\":[]"), "none");
     check_parts(COMMANDS("\"rawCommand\":7"), "none");
+}
+
+#define LISTED(type, content) \
+    "{\"id\":\"1\",\"timestamp\":\"t\",\"type\":\"" type "\",\"content\":" content "}"
+
+TEST(message_text__messages_of_a_list_have_authors)
+{
+    static const char list[] =
+        LISTED("user", "\"a\"") "," LISTED("gemini", "[{\"text\":\"b\"}]") "," LISTED(
+            "user", "[{\"text\":\"<user_query>c</user_query>\"}]");
+    char payload[1024];
+
+    snprintf(payload, sizeof(payload), "{\"$set\":{\"messages\":[%s,7]}}", list);
+    check_parts(payload, "user's text:a;assistant's text:b;user's text:c;");
 }
 
 TEST(message_text__call_without_output_has_what_the_client_says)

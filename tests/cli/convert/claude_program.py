@@ -3,10 +3,11 @@
 text since the last compaction, and an import of what it wrote adds the new turn, loses none, and
 doubles none. The model is a server of this test.
 
-AGENTWAL_CLAUDE  the client's program: bin/claude.exe of `npm install @anthropic-ai/claude-code`.
-                 Without it nothing is tested.
+AGENTWAL_CLAUDE  the client's program; by default that of npm, in the folder of the build, where
+                 it is installed: 384 MB.
 """
 import collections
+import glob
 import http.server
 import json
 import os
@@ -22,7 +23,7 @@ import claude  # noqa: E402
 import made  # noqa: E402
 
 AGENTWAL = os.path.join(os.environ["WALBIN"], "agentwal")
-PROGRAM = os.environ.get("AGENTWAL_CLAUDE")
+PACKAGE = "@anthropic-ai/claude-code@2.1.332"
 CLIENTS = ("claude", "codex", "pi", "opencode", "qwen", "gemini", "copilot", "kimi", "droid")
 PROMPT, ANSWER = "Now go on", "I do."
 # What the client writes by itself when it goes on.
@@ -147,7 +148,19 @@ def check_request(session, items):
         assert text in got, (session, text, got)
 
 
-def check(client, port):
+def program():
+    if os.environ.get("AGENTWAL_CLAUDE"):
+        return os.environ["AGENTWAL_CLAUDE"]
+    folder = os.path.join(os.environ["AGENTWAL_BUILD"], "claude-code")
+    pattern = os.path.join(folder, "node_modules", "@anthropic-ai", "claude-code-*", "claude")
+    if not glob.glob(pattern):
+        os.makedirs(folder, exist_ok=True)
+        subprocess.run(["npm", "install", "--no-audit", "--no-fund", "--prefix", folder, PACKAGE],
+                       check=True)
+    return glob.glob(pattern)[0]
+
+
+def check(client, client_program, port):
     with tempfile.TemporaryDirectory() as work:
         home = Home(work, client, port)
         sessions = [name for name, row in home.sessions().items() if row["cwd"] == home.cwd]
@@ -162,7 +175,7 @@ def check(client, port):
                 continue
             count += 1
             done = subprocess.run(
-                [PROGRAM, "--resume", os.path.basename(path)[:-len(".jsonl")], "-p", PROMPT],
+                [client_program, "--resume", os.path.basename(path)[:-len(".jsonl")], "-p", PROMPT],
                 cwd=home.cwd, env=home.env, capture_output=True, check=False, timeout=120,
                 stdin=subprocess.DEVNULL)
             assert done.returncode == 0 and ANSWER.encode() in done.stdout, (session, done)
@@ -178,12 +191,11 @@ def check(client, port):
 
 
 def main():
-    if not PROGRAM:
-        return
+    client_program = program()
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Model)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     for client in sys.argv[1:] or CLIENTS:
-        check(client, server.server_address[1])
+        check(client, client_program, server.server_address[1])
     server.shutdown()
 
 

@@ -57,10 +57,10 @@ RULES = [
 
 # Commands of fenced blocks, with the test that runs them.
 ELSEWHERE = {
-    "tools/package.sh": "tests/packaging/packages.sh",
-    "sudo apt install ./build/packages/*.deb": "tests/packaging/packages.sh",
-    "cmake -B build": "tests/packaging/packages.sh",
-    "cmake --build build": "tests/packaging/packages.sh",
+    "tools/package.sh": "tests/packaging/release.sh",
+    "sudo apt install ./build/packages/*.deb": "tests/packaging/release.sh",
+    "cmake -B build": "tests/packaging/release.sh",
+    "cmake --build build": "tests/packaging/release.sh",
     "sudo cmake --install build && sudo ldconfig": "tests/style/install.sh",
     "bench/run.sh --quick --json docs/bench/results.json "
     "--plots docs/bench --page docs/benchmarks.md": "tests/cli/bench_run.sh",

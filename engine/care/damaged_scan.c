@@ -440,8 +440,9 @@ static void finish_first(struct scan *scan, struct wal__damaged_file *file,
     segment->is_scanned = true;
     segment->is_ambiguous = facts->verdict == WAL__VERDICT_AMBIGUOUS;
     segment->dirty_end = facts->dirty_end;
-    if (facts->verdict == WAL__VERDICT_CLEAN || facts->verdict == WAL__VERDICT_TORN) {
-        segment->scanned_end = facts->end;
+    if (facts->verdict == WAL__VERDICT_CLEAN || facts->verdict == WAL__VERDICT_TORN ||
+        facts->verdict == WAL__VERDICT_DAMAGED) {
+        segment->settled_end = facts->end;
     }
     segment->last_sequence = facts->last_sequence;
     segment->chain = facts->chain;

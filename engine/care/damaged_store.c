@@ -578,8 +578,8 @@ void wal__damaged_init_start(const struct wal__damaged_segment *segment,
     if (start->capacity > segment->size) {
         start->capacity = segment->size;
     }
-    if (segment->scanned_end != 0 && start->capacity > segment->scanned_end) {
-        start->capacity = segment->scanned_end;
+    if (segment->settled_end != 0 && start->capacity > segment->settled_end) {
+        start->capacity = segment->settled_end;
     }
     if (segment->is_ambiguous) {
         start->known_end = segment->dirty_end;
@@ -776,6 +776,41 @@ static void set_recorded_end(const struct wal__damaged_store *store,
     }
 }
 
+/* Finds where a tail ends that a process may append to meanwhile. A write that is in progress looks
+ * like damage where the bytes after it can be read already, and like none in the next scan: scans
+ * until two find the same. No scan after these goes further, unless there is damage. */
+static void settle(struct wal__damaged_store *store, struct wal__damaged_segment *tail)
+{
+    const struct wal__scan_sink sink = {NULL, NULL, NULL};
+    const struct wal__scan_result *facts = &store->facts;
+    struct wal__scan_start start;
+    struct wal__damaged_file file;
+    const struct wal__scan_source bytes = {&file, wal__damaged_file_fetch};
+    uint64_t invalid = 0;
+    uint32_t damage_count = 0;
+    bool is_damaged = true;
+    bool is_same = false;
+
+    while (is_damaged && !is_same) {
+        if (wal__damaged_file_open(&file, &store->env, tail->name) != WAL_OK) {
+            return; /* the scan that follows reports it */
+        }
+        wal__damaged_init_start(tail, &start);
+        wal__scan(&bytes, &sink, &start, &store->facts);
+        wal__damaged_file_close(&file);
+        is_damaged =
+            facts->verdict == WAL__VERDICT_AMBIGUOUS || facts->verdict == WAL__VERDICT_DAMAGED;
+        is_same = facts->invalid == invalid && facts->damage_count == damage_count;
+        invalid = facts->invalid;
+        damage_count = facts->damage_count;
+    }
+    if ((facts->verdict == WAL__VERDICT_CLEAN || facts->verdict == WAL__VERDICT_TORN) &&
+        facts->sealed_end == 0 && facts->index_offset == 0) {
+        tail->settled_end = wal__align_up(
+            facts->dirty_end > facts->end ? facts->dirty_end : facts->end, WAL__FRAME_ALIGN);
+    }
+}
+
 /* Returns whether an OPEN of the chain names the id; the gap before that segment is reported when
  * it is scanned. */
 static bool is_named(const struct wal__damaged_stream *stream, uint64_t id)
@@ -932,6 +967,7 @@ enum wal_status wal__damaged_link(struct wal__damaged_store *store,
     if (stream->tail != NULL) {
         walk_chain(stream);
         set_recorded_end(store, stream->tail);
+        settle(store, stream->tail);
     }
     return find_roles(&linking);
 }

@@ -99,9 +99,9 @@ struct wal__damaged_segment {
     bool is_scanned;
     bool is_ambiguous;
     uint64_t dirty_end;
-    /* Where the first scan ended, undamaged; 0: elsewhere. Later scans go no further: a process may
-     * append meanwhile. */
-    uint64_t scanned_end;
+    /* The tail's end, where scans end: a process may append meanwhile. 0: there is damage, and no
+     * scan was made yet. */
+    uint64_t settled_end;
     uint64_t last_sequence;
     uint32_t chain;
 };

@@ -8,6 +8,7 @@
 #include "agentwal/admin.h"
 #include "agentwal/blob.h"
 #include "agentwal/checkpoint.h"
+#include "engine/base/io.h"
 #include "engine/care/record_copy.h"
 #include "engine/care/salvage.h"
 #include "format/segment/frame.h"
@@ -682,8 +683,16 @@ KIT_TEST(salvage__report_stops_it)
 /* A session that grows with each call of the progress callback. */
 struct growing {
     struct wal_session *session;
+    struct seen *seen;
     unsigned count;
 };
+
+static int32_t report_growing(void *ctx, const struct wal_salvage_report *report)
+{
+    struct growing *growing = ctx;
+
+    return add_report(growing->seen, report);
+}
 
 static int32_t append_more(void *ctx, uint64_t done, uint64_t total)
 {
@@ -697,25 +706,98 @@ static int32_t append_more(void *ctx, uint64_t done, uint64_t total)
     return 0;
 }
 
-/* What comes after the first reading of the log is in no part of the new store, rather than in
- * some. */
+/* Salvages "store", to whose session s each call of the progress callback appends, and returns what
+ * was lost. What comes after the first reading of the log is in no part of the new store, rather
+ * than in some. */
+static uint64_t salvage_growing(struct wal_store *store, struct seen *seen)
+{
+    struct growing growing = {.session = kit_session(store, "s"), .seen = seen};
+    const struct wal_salvage_options options = {.struct_size = sizeof(options),
+                                                .progress = append_more,
+                                                .report = report_growing,
+                                                .ctx = &growing};
+    struct wal_salvage_result result = {.struct_size = sizeof(result)};
+
+    assert_ok(wal_salvage("store", "out", &options, &result, NULL));
+    assert_true(growing.count > 0);
+    wal_session_close(growing.session);
+    kit_close(store);
+    return result.losses;
+}
+
 KIT_TEST(salvage__of_a_store_that_grows)
 {
     struct wal_store *store = kit_store();
-    struct growing growing = {.session = kit_create(store, "s")};
-    const struct wal_salvage_options options = {
-        .struct_size = sizeof(options), .progress = append_more, .ctx = &growing};
-    struct wal_salvage_result result = {.struct_size = sizeof(result)};
+    struct wal_session *session = kit_create(store, "s");
+    struct seen seen = {.calls = 0};
 
-    kit_append_all(growing.session, "a b c");
-    assert_ok(wal_salvage("store", "out", &options, &result, NULL));
-    assert_true(growing.count > 0);
-    assert_int_equal(result.losses, 0);
-    assert_int_equal(result.lost_entries, 0);
-    wal_session_close(growing.session);
+    kit_append_all(session, "a b c");
+    wal_session_close(session);
+    assert_int_equal(salvage_growing(store, &seen), 0);
+    expect_entries("s", "a b c");
+}
+
+KIT_TEST(salvage__of_a_damaged_store_that_grows)
+{
+    struct wal_store *store;
+    struct seen seen = {.calls = 0};
+
+    make_store();
+    store = kit_store();
+    damage_frame(LOG, WAL__FRAME_ENTRY, 1);
+    salvage_growing(store, &seen);
+    assert_string_equal(seen.text, "0|s||4-4|log/0000000000000001.seg|"
+                                   "acknowledged bytes are damaged\n"
+                                   "3|s|c|0-0||its parent, sequence 4, is lost; "
+                                   "its parent is a now\n");
+    expect_entries("s", "a c d e");
+}
+
+/* A write in progress: the first readings of the log's segment find zeros there. */
+static struct torn {
+    int readings;
+    uint64_t begin;
+    uint64_t end;
+} torn;
+
+static enum wal_status read_torn(void *ctx, struct wal__file *file, void *data, size_t size,
+                                 uint64_t offset, size_t *bytes_read, int *sys_errno)
+{
+    enum wal_status status =
+        wal__io_posix.pread(ctx, file, data, size, offset, bytes_read, sys_errno);
+
+    if (offset <= torn.begin && offset + *bytes_read >= torn.end && torn.readings-- > 0) {
+        memset((uint8_t *)data + (torn.begin - offset), 0, torn.end - torn.begin);
+    }
+    return status;
+}
+
+KIT_TEST(salvage__of_a_write_in_progress)
+{
+    struct wal__io io = wal__io_posix;
+    struct seen seen = {.calls = 0};
+    struct wal_store *store = kit_store();
+    struct wal_session *session = kit_create(store, "s");
+
+    io.pread = read_torn;
+    kit_append_all(session, "a b c d e");
+    torn.begin = (uint64_t)find_frame(LOG, WAL__FRAME_ENTRY, 3);
+    torn.end = (uint64_t)find_frame(LOG, WAL__FRAME_ENTRY, 4);
+    for (int readings = 1; readings <= 3; readings++) {
+        const struct wal_salvage_options options = {.struct_size = sizeof(options),
+                                                    .progress = see_progress,
+                                                    .report = add_report,
+                                                    .ctx = &seen};
+        struct wal_salvage_result result;
+
+        torn.readings = readings;
+        seen = (struct seen){.calls = 0};
+        assert_int_equal(system("rm -rf out"), 0);
+        assert_ok(wal__salvage("store", "out", &options, &wal__heap_libc, &io, &result, NULL));
+        assert_true(torn.readings < 0);
+        assert_string_equal(seen.text, "");
+        expect_entries("s", "a b c d e");
+    }
+    wal_session_close(session);
     kit_close(store);
-    store = kit_open("out", 0);
-    growing.session = kit_session(store, "s");
-    assert_branch(growing.session, "a b c");
-    wal_session_close(growing.session);
 }

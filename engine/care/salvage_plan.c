@@ -598,17 +598,24 @@ static enum wal_status add_orphan(struct wal__salvage *salvage, const struct wal
     return WAL_OK;
 }
 
-/* An index above the tail whose segment is missing proves that records are lost. */
+/* An index above the tail whose segment is missing proves that records are lost. Both may also have
+ * been made after the segments were listed. */
 static enum wal_status plan_orphan(void *ctx, uint64_t id)
 {
     struct wal__salvage *salvage = ctx;
     struct wal__damaged_store *damaged = &salvage->damaged;
+    char name[WAL__DAMAGED_NAME_SIZE];
     struct wal__damaged_file file;
     struct wal__index index;
     enum wal_status status = WAL_OK;
 
     if (wal__damaged_find(&damaged->log, id) != NULL ||
         (damaged->log.tail != NULL && id < damaged->log.tail->id)) {
+        return WAL_OK;
+    }
+    wal__damaged_segment_name(false, id, name);
+    if (wal__damaged_file_open(&file, &damaged->env, name) == WAL_OK) {
+        wal__damaged_file_close(&file);
         return WAL_OK;
     }
     if (wal__damaged_decode_index(damaged, id, wal__damaged_index_file(damaged, false, id, &file),

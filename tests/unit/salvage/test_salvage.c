@@ -753,6 +753,46 @@ KIT_TEST(salvage__of_a_damaged_store_that_grows)
     expect_entries("s", "a c d e");
 }
 
+/* Passes the names of a listing on, but that of the newest segment. */
+struct older {
+    enum wal_status (*each)(void *arg, const char *name);
+    void *arg;
+};
+
+static enum wal_status pass_older(void *ctx, const char *name)
+{
+    const struct older *older = ctx;
+
+    return strcmp(name, "0000000000000002.seg") == 0 ? WAL_OK : older->each(older->arg, name);
+}
+
+static enum wal_status list_older(void *ctx, const char *path,
+                                  enum wal_status (*each)(void *arg, const char *name), void *arg,
+                                  int *sys_errno)
+{
+    struct older older = {each, arg};
+
+    return wal__io_posix.list(ctx, path, pass_older, &older, sys_errno);
+}
+
+KIT_TEST(salvage__of_a_store_that_gets_a_segment)
+{
+    struct wal__io io = wal__io_posix;
+    struct seen seen = {.calls = 0};
+    const struct wal_salvage_options options = {.struct_size = sizeof(options),
+                                                .progress = see_progress,
+                                                .report = add_report,
+                                                .ctx = &seen};
+    struct wal_salvage_result result;
+
+    make_two_segments();
+    assert_int_equal(access("store/index/0000000000000002.idx", F_OK), 0);
+    io.list = list_older;
+    assert_ok(wal__salvage("store", "out", &options, &wal__heap_libc, &io, &result, NULL));
+    assert_string_equal(seen.text, "");
+    assert_true(result.entries > 0 && result.entries < 8);
+}
+
 /* A write in progress: the first readings of the log's segment find zeros there. */
 static struct torn {
     int readings;

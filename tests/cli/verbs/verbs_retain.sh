@@ -122,21 +122,7 @@ chosen "old other" --older-than 90d
 (
     # shellcheck source=tests/lib/asan.sh
     . "$tests/lib/asan.sh"
-    exec python3 -ISc '
-import ctypes, sys
-wal = ctypes.CDLL(sys.argv[1])
-store, session = ctypes.c_void_p(), ctypes.c_void_p()
-class Slice(ctypes.Structure):
-    _fields_ = [("data", ctypes.c_char_p), ("size", ctypes.c_uint64)]
-wal.wal_session_open.argtypes = [ctypes.c_void_p, Slice, ctypes.c_void_p,
-                                 ctypes.c_void_p]
-assert wal.wal_open(sys.argv[2].encode(), None, ctypes.byref(store), None) == 0
-assert wal.wal_session_open(store, Slice(b"old", 3), ctypes.byref(session),
-                            None) == 0
-assert wal.wal_session_claim(session, None) == 0
-print("claimed", flush=True)
-sys.stdin.read()
-' "$AGENTWAL_BUILD/lib/libagentwal.so" "$store"
+    exec python3 "$tests/lib/pty/claim.py" "$AGENTWAL_BUILD/lib/libagentwal.so" "$store" old
 ) <fifo >claimed &
 claimer=$!
 exec 9>fifo

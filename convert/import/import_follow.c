@@ -502,13 +502,10 @@ static int64_t pending_due(const struct pending_list *list)
 #define SETTLE_MS    1000  /* from the write of a commit to a log until it can be read */
 
 struct wal_import_follow {
-    struct wal__import import;
     struct wal__tree_walk walk;
     struct folder_watch watch;
     struct scan_stamps stamps;
     struct pending_list pending;
-    struct wal_import_options options; /* slices are in the arena */
-    struct wal_slice *paths;
     char **arguments; /* in the arena of the whole call */
     uint32_t count;
     uint32_t argument; /* of the current walk */
@@ -553,22 +550,22 @@ static enum wal_status import_changed(struct wal_import_follow *follow,
     enum wal_status status;
     int64_t took_ms;
 
-    follow->import.must_retry = false;
-    follow->import.since_ms = stamp->since_ms;
-    follow->import.updated_ms = 0;
-    failed = follow->import.result.failed;
-    status = wal__tree_import_file(&follow->import, source, error);
-    follow->import.since_ms = 0;
+    follow->walk.import.must_retry = false;
+    follow->walk.import.since_ms = stamp->since_ms;
+    follow->walk.import.updated_ms = 0;
+    failed = follow->walk.import.result.failed;
+    status = wal__tree_import_file(&follow->walk, source, error);
+    follow->walk.import.since_ms = 0;
     took_ms = now_ms() - begin_ms;
     stamp = scan_stamps_get(&follow->stamps, source->name);
-    if (stamp != NULL && follow->import.result.failed == failed &&
-        follow->import.updated_ms - SINCE_MS > stamp->since_ms) {
-        stamp->since_ms = follow->import.updated_ms - SINCE_MS;
+    if (stamp != NULL && follow->walk.import.result.failed == failed &&
+        follow->walk.import.updated_ms - SINCE_MS > stamp->since_ms) {
+        stamp->since_ms = follow->walk.import.updated_ms - SINCE_MS;
     }
     if (stamp != NULL && took_ms > FREE_READ_MS) {
         stamp->next_ms = begin_ms + took_ms + BUSY_SHARE * took_ms;
     }
-    if (status == WAL_OK && stamp != NULL && follow->import.must_retry) {
+    if (status == WAL_OK && stamp != NULL && follow->walk.import.must_retry) {
         *stamp = (struct scan_stamp){.next_ms = old.next_ms, .since_ms = old.since_ms};
         status = postpone(follow, source->below, &place, now_ms() + RETRY_MS, error);
     }
@@ -598,10 +595,10 @@ static bool add_log(const char *name, struct stat *info)
 }
 
 /* A wal__tree_visit_fn. */
-static enum wal_status visit_file(void *ctx, const struct wal__tree_source *source,
-                                  struct wal_error *error)
+static enum wal_status visit_file(struct wal__tree_walk *walk,
+                                  const struct wal__tree_source *source, struct wal_error *error)
 {
-    struct wal_import_follow *follow = ctx;
+    struct wal_import_follow *follow = walk->ctx;
     const struct wal__place place = follow->walk.parent;
     struct scan_stamp *stamp = scan_stamps_get(&follow->stamps, source->name);
     struct stat info;
@@ -632,10 +629,11 @@ static enum wal_status visit_file(void *ctx, const struct wal__tree_source *sour
 
 /* A wal__tree_visit_fn: watches the folders of a session directory, and imports it at most once in
  * a while. */
-static enum wal_status visit_directory(void *ctx, const struct wal__tree_source *source,
+static enum wal_status visit_directory(struct wal__tree_walk *walk,
+                                       const struct wal__tree_source *source,
                                        struct wal_error *error)
 {
-    struct wal_import_follow *follow = ctx;
+    struct wal_import_follow *follow = walk->ctx;
     const struct wal__place place = follow->walk.parent;
     struct scan_stamp *stamp = scan_stamps_get(&follow->stamps, source->name);
     int64_t begin_ms = now_ms();
@@ -652,7 +650,7 @@ static enum wal_status visit_directory(void *ctx, const struct wal__tree_source 
     if (status != WAL_OK || follow->only_stamps) {
         return status;
     }
-    status = wal__tree_import_directory(&follow->import, source, error);
+    status = wal__tree_import_directory(&follow->walk, source, error);
     stamp = scan_stamps_get(&follow->stamps, source->name);
     if (stamp != NULL) {
         stamp->next_ms = now_ms() + DIRECTORY_MS + SCAN_SHARE * (now_ms() - begin_ms);
@@ -661,10 +659,10 @@ static enum wal_status visit_directory(void *ctx, const struct wal__tree_source 
 }
 
 /* A wal__tree_enter_fn. */
-static enum wal_status enter_folder(void *ctx, const char *name, const char *path,
+static enum wal_status enter_folder(struct wal__tree_walk *walk, const char *name, const char *path,
                                     const struct wal__place *place, struct wal_error *error)
 {
-    struct wal_import_follow *follow = ctx;
+    struct wal_import_follow *follow = walk->ctx;
     const struct folder folder = {
         .argument = follow->argument, .path = (char *)(uintptr_t)path, .place = *place};
 
@@ -717,7 +715,7 @@ static enum wal_status scan_all(struct wal_import_follow *follow, struct wal_err
         status = scan_argument(follow, i, error);
     }
     if (status == WAL_OK) {
-        status = wal__tree_import_deferred(&follow->import, error);
+        status = wal__tree_import_deferred(&follow->walk, error);
     }
     delay_ms = SCAN_SHARE * (now_ms() - begin_ms);
     follow->scan_ms = now_ms() + (delay_ms > SCAN_MS ? delay_ms : SCAN_MS);
@@ -769,50 +767,31 @@ static enum wal_status import_pending(struct wal_import_follow *follow, struct w
                                             error);
         pending_free(&follow->pending, &pending);
     }
-    return status == WAL_OK ? wal__tree_import_deferred(&follow->import, error) : status;
+    return status == WAL_OK ? wal__tree_import_deferred(&follow->walk, error) : status;
 }
 
 /* --- interface ----------------------------------------------------------- */
 
-static void init(struct wal_import_follow *follow, struct wal_store *store)
+static void set_visits(struct wal__tree_walk *walk, wal__tree_visit_fn *file,
+                       wal__tree_visit_fn *directory, wal__tree_enter_fn *enter)
 {
-    const struct wal__heap *heap = &wal__heap_libc;
-
-    wal__tree_init_import(&follow->import, store, heap);
-    follow->walk.import = &follow->import;
-    follow->walk.file = visit_file;
-    follow->walk.directory = visit_directory;
-    follow->walk.enter = enter_folder;
-    follow->walk.ctx = follow;
-    follow->watch.fd = -1;
-    wal__hashmap_init(&follow->stamps.map, heap);
-    follow->pending.heap = heap;
+    walk->file = file;
+    walk->directory = directory;
+    walk->enter = enter;
 }
 
 static enum wal_status set_arguments(struct wal_import_follow *follow,
                                      const struct wal_slice *paths, uint32_t count,
                                      struct wal_error *error)
 {
-    struct wal__arena *arena = &follow->import.walk.arena;
+    struct wal__import *import = &follow->walk.import;
 
-    follow->arguments = wal__arena_calloc(arena, (count + 1) * sizeof(char *));
-    follow->paths = wal__arena_calloc(arena, (count + 1) * sizeof(paths[0]));
-    for (uint32_t i = 0; follow->arguments != NULL && follow->paths != NULL && i < count; i++) {
-        follow->arguments[i] = wal__tree_argument(&follow->import, paths[i]);
-        follow->paths[i] = wal__slice_from_text(follow->arguments[i]);
+    follow->arguments = wal__arena_calloc(&import->walk.arena, (count + 1) * sizeof(char *));
+    for (uint32_t i = 0; follow->arguments != NULL && i < count; i++) {
+        follow->arguments[i] = wal__tree_argument(import, paths[i]);
     }
     follow->count = count;
-    return wal__import_check_memory(&follow->import, error);
-}
-
-/* Copies the options that the first import needs. */
-static void keep_options(struct wal_import_follow *follow, const struct wal_import_options *options)
-{
-    struct wal__import *import = &follow->import;
-
-    follow->options = *options;
-    follow->options.dialect = wal__slice_from_text(wal__tree_argument(import, options->dialect));
-    follow->options.exclude = wal__slice_from_text(wal__tree_argument(import, options->exclude));
+    return wal__import_check_memory(import, error);
 }
 
 enum wal_status wal_import_follow_open(struct wal_store *store, const struct wal_slice *paths,
@@ -837,9 +816,12 @@ enum wal_status wal_import_follow_open(struct wal_store *store, const struct wal
     if (opened == NULL) {
         return wal__no_memory(error);
     }
-    init(opened, store);
+    wal__tree_init(&opened->walk, store, &wal__heap_libc);
+    opened->walk.ctx = opened;
+    opened->watch.fd = -1;
+    wal__hashmap_init(&opened->stamps.map, &wal__heap_libc);
+    opened->pending.heap = &wal__heap_libc;
     status = wal__tree_set_options(&opened->walk, &own, error);
-    keep_options(opened, &own);
     if (status == WAL_OK) {
         status = set_arguments(opened, paths, path_count, error);
     }
@@ -852,64 +834,40 @@ enum wal_status wal_import_follow_open(struct wal_store *store, const struct wal
     return WAL_OK;
 }
 
-/* A wal_import_report_fn of the first import. A source that another import is writing is imported
- * by the scan after it. */
-static int32_t on_first_report(void *ctx, const struct wal_import_report *report)
-{
-    struct wal_import_follow *follow = ctx;
-    struct scan_stamp *stamp;
-
-    if (report->status == WAL_EBUSY || report->status == WAL_ECLAIMED) {
-        stamp = scan_stamps_get(&follow->stamps, report->path.data);
-        if (stamp != NULL) {
-            *stamp = (struct scan_stamp){.inode = 0};
-        }
-        follow->watch.loses_events = true;
-        return 0;
-    }
-    return follow->options.report != NULL ? follow->options.report(follow->options.ctx, report) : 0;
-}
-
-/* A wal_import_progress_fn of the first import. */
-static int32_t on_first_progress(void *ctx, struct wal_slice path, uint64_t done, uint64_t total)
-{
-    const struct wal_import_follow *follow = ctx;
-
-    return follow->options.progress != NULL
-               ? follow->options.progress(follow->options.ctx, path, done, total)
-               : 0;
-}
-
-/* A wal_import_project_fn of the first import. */
-static int32_t on_first_project(void *ctx, struct wal_slice directory, char *project, uint64_t size)
-{
-    const struct wal_import_follow *follow = ctx;
-
-    return follow->options.project(follow->options.ctx, directory, project, size);
-}
-
 /* Watches everything and takes the stamps, then imports as wal_import_tree does. What changes
- * meanwhile differs from its stamp. */
+ * meanwhile differs from its stamp. After a source that another import is writing no stamp holds:
+ * everything is looked at again. */
 static enum wal_status begin(struct wal_import_follow *follow, struct wal_error *error)
 {
-    struct wal_import_options options = follow->options;
+    struct wal__tree_walk *walk = &follow->walk;
+    wal_import_report_fn *report = walk->import.report;
+    enum wal_status sync_status;
     enum wal_status status;
 
-    options.report = on_first_report;
-    options.progress = on_first_progress;
-    options.project = options.project != NULL ? on_first_project : NULL;
-    options.ctx = follow;
+    set_visits(walk, visit_file, visit_directory, enter_folder);
     follow->only_stamps = true;
-    follow->import.report = NULL;
+    walk->import.report = NULL;
     status = scan_all(follow, error);
     follow->only_stamps = false;
-    follow->import.report = follow->options.report;
-    if (status == WAL_OK) {
-        status = wal__import_paths(follow->import.store, follow->paths, follow->count, false,
-                                   &options, &wal__heap_libc, &follow->import.result, error);
+    walk->import.report = report;
+    walk->import.result = (struct wal_import_result)WAL_INIT(wal_import_result);
+    walk->unread = NULL; /* they are not reported yet */
+    walk->import.retries = true;
+    set_visits(walk, wal__tree_import_file, wal__tree_import_directory, NULL);
+    for (uint32_t i = 0; status == WAL_OK && i < follow->count; i++) {
+        status = wal__tree_walk_argument(walk, follow->arguments[i], error);
     }
-    follow->import.waits_for_newline = true;
-    follow->import.retries = true;
+    if (status == WAL_OK) {
+        status = wal__tree_import_deferred(walk, error);
+    }
+    sync_status = wal__import_sync(&walk->import, status == WAL_OK ? error : NULL);
+    status = status == WAL_OK ? sync_status : status;
+    set_visits(walk, visit_file, visit_directory, enter_folder);
+    if (walk->import.must_retry) {
+        memset(follow->stamps.items, 0, follow->stamps.count * sizeof(follow->stamps.items[0]));
+        follow->watch.loses_events = true;
+    }
+    walk->import.waits_for_newline = true;
     follow->has_begun = status == WAL_OK;
     return status;
 }
@@ -946,7 +904,7 @@ static enum wal_status import_changes(struct wal_import_follow *follow, struct w
     if (status == WAL_OK) {
         status = import_pending(follow, error);
     }
-    sync_status = wal__import_sync(&follow->import, status == WAL_OK ? error : NULL);
+    sync_status = wal__import_sync(&follow->walk.import, status == WAL_OK ? error : NULL);
     return status == WAL_OK ? sync_status : status;
 }
 
@@ -964,15 +922,14 @@ enum wal_status wal_import_follow_next(struct wal_import_follow *follow, uint32_
     if (status != WAL_OK) {
         return status;
     }
-    follow->import.result =
-        (struct wal_import_result){.struct_size = sizeof(struct wal_import_result)};
+    follow->walk.import.result = (struct wal_import_result)WAL_INIT(wal_import_result);
     if (follow->has_begun) {
         wait_for_events(follow, timeout_ms);
         status = import_changes(follow, &cause);
     } else {
         status = begin(follow, &cause);
     }
-    wal__struct_store(type, result, &follow->import.result);
+    wal__struct_store(type, result, &follow->walk.import.result);
     if (status != WAL_OK) {
         wal__error_copy(error, &cause);
     }
@@ -1011,9 +968,6 @@ void wal_import_follow_close(struct wal_import_follow *follow)
     wal__heap_free(follow->stamps.map.heap, follow->stamps.items);
     wal__hashmap_deinit(&follow->stamps.map);
     folder_watch_deinit(&follow->watch);
-    wal__heap_arena_deinit(&follow->import.arena);
-    wal__heap_arena_deinit(&follow->import.walk);
-    wal__heap_free(follow->import.heap, follow->import.deferred);
-    wal__view_index_deinit(&follow->import.views);
+    wal__tree_deinit(&follow->walk);
     wal__heap_free(&wal__heap_libc, follow);
 }

@@ -93,7 +93,7 @@ static void set_path(struct wal__tree_walk *walk, const FTSENT *entry)
 static enum wal_status walk_directory(struct wal__tree_walk *walk, FTSENT *entry,
                                       const struct wal__place *place, struct wal_error *error)
 {
-    struct wal__import *import = walk->import;
+    struct wal__import *import = &walk->import;
     bool is_client = wal__place_is_session(place, walk->path);
     struct wal__tree_source source = {
         .name = entry->fts_path,
@@ -129,7 +129,7 @@ static enum wal_status walk_directory(struct wal__tree_walk *walk, FTSENT *entry
     if (!source.is_argument) {
         walk->parent = place_above(walk, entry);
     }
-    return walk->directory(walk->ctx, &source, error);
+    return walk->directory(walk, &source, error);
 }
 
 static enum wal_status enter_directory(struct wal__tree_walk *walk, FTSENT *entry,
@@ -182,7 +182,7 @@ static enum wal_status report_folder(struct wal__tree_walk *walk, FTSENT *entry,
         fts_set(walk->fts, entry, FTS_SKIP);
         return WAL_OK;
     }
-    return walk->enter(walk->ctx, entry->fts_path,
+    return walk->enter(walk, entry->fts_path,
                        is_argument(walk, entry) ? "" : relative_path(walk, entry), &place, error);
 }
 
@@ -273,8 +273,8 @@ static enum wal_status count_unread(struct wal__tree_walk *walk, const FTSENT *e
         unread = unread->next;
     }
     if (unread == NULL) {
-        name = wal__arena_alloc(&walk->import->walk.arena, size + 1);
-        unread = wal__arena_alloc(&walk->import->walk.arena, sizeof(*unread));
+        name = wal__arena_alloc(&walk->import.walk.arena, size + 1);
+        unread = wal__arena_alloc(&walk->import.walk.arena, sizeof(*unread));
         if (name == NULL || unread == NULL) {
             return wal__no_memory(error);
         }
@@ -306,7 +306,7 @@ static enum wal_status report_unread(struct wal__tree_walk *walk, struct wal_err
                 error, WAL_EVERSION,
                 "%" PRIu64 " %s with sessions of %s, which this version does not read: %s",
                 unread->files, unread->files == 1 ? "file" : "files", client->name, advice);
-            status = wal__import_fail(walk->import, unread->name, status, error);
+            status = wal__import_fail(&walk->import, unread->name, status, error);
         }
     }
     return status;
@@ -327,7 +327,7 @@ static bool is_wanted(struct wal__tree_walk *walk, const FTSENT *entry,
         /* Also where a client keeps its sessions. */
         if (!wal__client_is_session_name(entry->fts_name) &&
             wal__left_kind_of(entry->fts_name) == WAL__FILE_CREDENTIALS) {
-            tree_leave_out(walk->import, entry->fts_name, walk->path);
+            tree_leave_out(&walk->import, entry->fts_name, walk->path);
             return false;
         }
         *must_be_session = is_hard_link(entry->fts_statp) || has_ending(entry->fts_name, ".db");
@@ -348,7 +348,7 @@ static bool is_wanted(struct wal__tree_walk *walk, const FTSENT *entry,
         break;
     }
     if (!is_log(walk, &place)) {
-        tree_leave_out(walk->import,
+        tree_leave_out(&walk->import,
                        place.kind == WAL__PLACE_PLAIN ? relative_path(walk, entry)
                                                       : wal__place_below(&place, walk->path, below),
                        walk->path);
@@ -367,7 +367,7 @@ static void unpack_path(struct wal__tree_walk *walk, const FTSENT *entry,
     size_t size = strlen(walk->path);
 
     if (!has_ending(entry->fts_name, PACKED_ENDING) ||
-        wal__dialect_is(walk->import->forced, "lines")) {
+        wal__dialect_is(walk->import.forced, "lines")) {
         return;
     }
     walk->path[size - ending] = '\0';
@@ -466,7 +466,7 @@ static enum wal_status walk_file(struct wal__tree_walk *walk, FTSENT *entry,
     if (!source.is_argument) {
         walk->parent = place_above(walk, entry);
     }
-    return walk->file(walk->ctx, &source, error);
+    return walk->file(walk, &source, error);
 }
 
 /* A symbolic link below an argument. */
@@ -486,7 +486,7 @@ static enum wal_status visit_link(struct wal__tree_walk *walk, FTSENT *entry,
         fts_set(walk->fts, entry, FTS_FOLLOW);
         return WAL_OK;
     }
-    walk->import->result.left_out[WAL__FILE_LINK]++;
+    walk->import.result.left_out[WAL__FILE_LINK]++;
     if (kind == WAL__SYMLINK_OTHER) {
         return WAL_OK;
     }
@@ -494,7 +494,7 @@ static enum wal_status visit_link(struct wal__tree_walk *walk, FTSENT *entry,
         wal__fail(error, WAL_EOUTSIDE,
                   "a link that leads to no folder of its owner is not followed: import what it "
                   "leads to");
-    return wal__import_fail(walk->import, entry->fts_path, status, error);
+    return wal__import_fail(&walk->import, entry->fts_path, status, error);
 }
 
 /* *is_session: the open file has lines of a dialect, or the name of a session.
@@ -543,7 +543,7 @@ static enum wal_status visit(struct wal__tree_walk *walk, FTSENT *entry, struct 
         }
         errno = entry->fts_errno;
         status = wal__import_errno(error);
-        return wal__import_fail(walk->import, entry->fts_path, status, error);
+        return wal__import_fail(&walk->import, entry->fts_path, status, error);
     case FTS_SL:
     case FTS_SLNONE:
         if (!is_argument(walk, entry)) {
@@ -557,7 +557,7 @@ static enum wal_status visit(struct wal__tree_walk *walk, FTSENT *entry, struct 
         break;
     }
     status = wal__fail(error, WAL_ENOTFILE, "neither a regular file nor a directory");
-    return wal__import_fail(walk->import, entry->fts_path, status, error);
+    return wal__import_fail(&walk->import, entry->fts_path, status, error);
 }
 
 /* Resolves the argument; a path that does not exist is reported by the walk. A link that a walk of
@@ -599,7 +599,7 @@ static enum wal_status walk_path(struct wal__tree_walk *walk, char *path, int fl
     FTSENT *entry = NULL;
 
     /* A folder is listed before its files are visited: none of them is exported meanwhile. */
-    wal__view_index_refresh(&walk->import->views);
+    wal__view_index_refresh(&walk->import.views);
     walk->fts = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR | flags, by_name);
     while (walk->fts != NULL && status == WAL_OK &&
            (errno = 0, entry = fts_read(walk->fts)) != NULL) {
@@ -607,7 +607,7 @@ static enum wal_status walk_path(struct wal__tree_walk *walk, char *path, int fl
     }
     if (status == WAL_OK && (walk->fts == NULL || errno != 0)) {
         status = wal__import_errno(error);
-        status = wal__import_fail(walk->import, path, status, error);
+        status = wal__import_fail(&walk->import, path, status, error);
     }
     if (walk->fts != NULL) {
         fts_close(walk->fts);
@@ -665,19 +665,6 @@ enum wal_status wal__tree_check_arguments(const struct wal_slice *paths, uint32_
     return WAL_OK;
 }
 
-void wal__tree_init_import(struct wal__import *import, struct wal_store *store,
-                           const struct wal__heap *heap)
-{
-    import->store = store;
-    import->heap = heap;
-    import->defers = true;
-    import->first.struct_size = sizeof(import->first);
-    import->result.struct_size = sizeof(import->result);
-    wal__heap_arena_init(&import->arena, heap);
-    wal__heap_arena_init(&import->walk, heap);
-    wal__view_index_init(&import->views, store, heap);
-}
-
 char *wal__tree_argument(struct wal__import *import, struct wal_slice path)
 {
     char *text = wal__arena_alloc(&import->walk.arena, (size_t)path.size + 1);
@@ -695,7 +682,7 @@ enum wal_status wal__tree_set_options(struct wal__tree_walk *walk,
                                       const struct wal_import_options *options,
                                       struct wal_error *error)
 {
-    struct wal__import *import = walk->import;
+    struct wal__import *import = &walk->import;
     const char *text;
 
     if (options == NULL) {
@@ -721,12 +708,6 @@ enum wal_status wal__tree_set_options(struct wal__tree_walk *walk,
 }
 
 /* --- import -------------------------------------------------------------- */
-
-/* One call. */
-struct tree {
-    struct wal__import import;
-    struct wal__tree_walk walk;
-};
 
 /* Begins a source. */
 static void reset(struct wal__import *import, const struct wal__tree_source *source)
@@ -802,10 +783,11 @@ static enum wal_status defer(struct wal__import *import, const struct wal__tree_
     return wal__import_check_memory(import, error);
 }
 
-enum wal_status wal__tree_import_file(struct wal__import *import,
+enum wal_status wal__tree_import_file(struct wal__tree_walk *walk,
                                       const struct wal__tree_source *source,
                                       struct wal_error *error)
 {
+    struct wal__import *import = &walk->import;
     int flags = source->is_argument ? 0 : O_NOFOLLOW;
     /* A client's file of another dialect is not opened for this. */
     bool may_be_whole = !source->is_packed &&
@@ -843,8 +825,9 @@ enum wal_status wal__tree_import_file(struct wal__import *import,
     return import->is_deferred ? defer(import, source, error) : WAL_OK;
 }
 
-enum wal_status wal__tree_import_deferred(struct wal__import *import, struct wal_error *error)
+enum wal_status wal__tree_import_deferred(struct wal__tree_walk *walk, struct wal_error *error)
 {
+    struct wal__import *import = &walk->import;
     enum wal_status status = WAL_OK;
     uint32_t before = UINT32_MAX;
 
@@ -858,7 +841,7 @@ enum wal_status wal__tree_import_deferred(struct wal__import *import, struct wal
             struct wal__tree_source source = import->deferred[i];
 
             import->deferred_begin = i + 1;
-            status = wal__tree_import_file(import, &source, error);
+            status = wal__tree_import_file(walk, &source, error);
         }
         import->deferred_count -= import->deferred_begin;
         memmove(import->deferred, import->deferred + import->deferred_begin,
@@ -869,147 +852,16 @@ enum wal_status wal__tree_import_deferred(struct wal__import *import, struct wal
     return status;
 }
 
-/* A wal__tree_visit_fn. */
-static enum wal_status visit_file(void *ctx, const struct wal__tree_source *source,
-                                  struct wal_error *error)
-{
-    struct tree *tree = ctx;
-
-    return wal__tree_import_file(&tree->import, source, error);
-}
-
-enum wal_status wal__tree_import_directory(struct wal__import *import,
+enum wal_status wal__tree_import_directory(struct wal__tree_walk *walk,
                                            const struct wal__tree_source *source,
                                            struct wal_error *error)
 {
+    struct wal__import *import = &walk->import;
+
     import->result.sources++;
     reset(import, source);
     return wal__import_dir(import, source->name, source->path, source->dialect, source->files,
                            error);
-}
-
-/* A wal__tree_visit_fn. */
-static enum wal_status visit_directory(void *ctx, const struct wal__tree_source *source,
-                                       struct wal_error *error)
-{
-    struct tree *tree = ctx;
-
-    return wal__tree_import_directory(&tree->import, source, error);
-}
-
-/* --- interface ----------------------------------------------------------- */
-
-static enum wal_status import_arguments(struct tree *tree, const struct wal_slice *paths,
-                                        uint32_t count, struct wal_error *error)
-{
-    enum wal_status status = WAL_OK;
-
-    for (uint32_t i = 0; status == WAL_OK && i < count; i++) {
-        char *argument = wal__tree_argument(&tree->import, paths[i]);
-
-        status = argument != NULL ? wal__tree_walk_argument(&tree->walk, argument, error)
-                                  : wal__no_memory(error);
-    }
-    return status == WAL_OK ? wal__tree_import_deferred(&tree->import, error) : status;
-}
-
-static void init(struct tree *tree, struct wal_store *store, const struct wal__heap *heap)
-{
-    struct wal__import *import = &tree->import;
-
-    wal__tree_init_import(import, store, heap);
-    tree->walk.import = import;
-    tree->walk.ctx = tree;
-    tree->walk.file = visit_file;
-    tree->walk.directory = visit_directory;
-}
-
-enum wal_status wal__import_paths(struct wal_store *store, const struct wal_slice *paths,
-                                  uint32_t count, bool is_one_source,
-                                  const struct wal_import_options *options,
-                                  const struct wal__heap *heap, struct wal_import_result *result,
-                                  struct wal_error *error)
-{
-    struct wal_error cause = {.struct_size = sizeof(cause)};
-    struct tree *tree = wal__heap_zalloc(heap, sizeof(*tree));
-    enum wal_status sync_status;
-    enum wal_status status;
-
-    if (tree == NULL) {
-        return wal__no_memory(error);
-    }
-    init(tree, store, heap);
-    tree->walk.is_one_source = is_one_source;
-    status = wal__tree_set_options(&tree->walk, options, &cause);
-    if (status == WAL_OK) {
-        status = import_arguments(tree, paths, count, &cause);
-    }
-    if (status == WAL_OK && is_one_source) {
-        status = (enum wal_status)tree->import.first.status;
-        cause = tree->import.first;
-    }
-    sync_status = wal__import_sync(&tree->import, status == WAL_OK ? &cause : NULL);
-    status = status == WAL_OK ? sync_status : status;
-    if (result != NULL) {
-        *result = tree->import.result;
-    }
-    if (status != WAL_OK) {
-        wal__error_copy(error, &cause);
-    }
-    wal__heap_arena_deinit(&tree->import.arena);
-    wal__heap_arena_deinit(&tree->import.walk);
-    wal__heap_free(heap, tree->import.deferred);
-    wal__view_index_deinit(&tree->import.views);
-    wal__heap_free(tree->import.heap, tree);
-    return status;
-}
-
-const char *wal_import_dialect(uint32_t index)
-{
-    const struct wal__dialect *dialect = wal__dialect_at(index);
-
-    return dialect != NULL ? dialect->name : NULL;
-}
-
-static enum wal_status import_paths(struct wal_store *store, const struct wal_slice *paths,
-                                    uint32_t count, bool is_one_source,
-                                    const struct wal_import_options *options,
-                                    struct wal_import_result *result, struct wal_error *error)
-{
-    const struct wal__struct *type = WAL__STRUCT(wal_import_result);
-    struct wal_import_result done = WAL_INIT(wal_import_result);
-    struct wal_import_options own;
-    enum wal_status status =
-        wal__struct_load(WAL__STRUCT(wal_import_options), &own, options, error);
-
-    if (status == WAL_OK) {
-        status = store != NULL ? wal__tree_check_arguments(paths, count, &own, error)
-                               : wal__invalid(error, "store must not be NULL");
-    }
-    if (status == WAL_OK) {
-        status = wal__struct_check_optional(type, result, error);
-    }
-    if (status != WAL_OK) {
-        return status;
-    }
-    status =
-        wal__import_paths(store, paths, count, is_one_source, &own, &wal__heap_libc, &done, error);
-    wal__struct_store(type, result, &done);
-    return status;
-}
-
-enum wal_status wal_import_file(struct wal_store *store, struct wal_slice path,
-                                const struct wal_import_options *options,
-                                struct wal_import_result *result, struct wal_error *error)
-{
-    return import_paths(store, &path, 1, true, options, result, error);
-}
-
-enum wal_status wal_import_tree(struct wal_store *store, const struct wal_slice *paths,
-                                uint32_t path_count, const struct wal_import_options *options,
-                                struct wal_import_result *result, struct wal_error *error)
-{
-    return import_paths(store, paths, path_count, false, options, result, error);
 }
 
 /* --- scan ---------------------------------------------------------------- */
@@ -1070,12 +922,11 @@ static enum wal_status count_sessions(struct wal__import *import,
 }
 
 /* A wal__tree_visit_fn. */
-static enum wal_status scan_file(void *ctx, const struct wal__tree_source *source,
+static enum wal_status scan_file(struct wal__tree_walk *walk, const struct wal__tree_source *source,
                                  struct wal_error *error)
 {
     const uint64_t none = UINT64_MAX;
-    struct wal__tree_walk *walk = ctx;
-    struct wal__import *import = walk->import;
+    struct wal__import *import = &walk->import;
     bool is_session = true;
     uint64_t sessions = none;
     enum wal_status status = WAL_OK;
@@ -1116,11 +967,11 @@ static void add_sizes(const struct wal__session_dir *dir)
 }
 
 /* A wal__tree_visit_fn. */
-static enum wal_status scan_directory(void *ctx, const struct wal__tree_source *source,
+static enum wal_status scan_directory(struct wal__tree_walk *walk,
+                                      const struct wal__tree_source *source,
                                       struct wal_error *error)
 {
-    struct wal__tree_walk *walk = ctx;
-    struct wal__import *import = walk->import;
+    struct wal__import *import = &walk->import;
     struct wal__session_dir dir = {
         .import = import, .root = source->name, .patterns = source->files};
     enum wal_status status;
@@ -1142,54 +993,92 @@ static enum wal_status scan_directory(void *ctx, const struct wal__tree_source *
     return status == WAL_OK ? wal__import_progress(import, source->name, 0, 0, error) : status;
 }
 
-static enum wal_status scan_paths(struct wal__tree_walk *walk, const struct wal_slice *paths,
-                                  uint32_t count, const struct wal_import_options *options,
-                                  struct wal_error *error)
+/* --- interface ----------------------------------------------------------- */
+
+void wal__tree_init(struct wal__tree_walk *walk, struct wal_store *store,
+                    const struct wal__heap *heap)
 {
-    enum wal_status status = wal__tree_set_options(walk, options, error);
+    struct wal__import *import = &walk->import;
+
+    import->store = store;
+    import->heap = heap;
+    import->defers = true;
+    import->first.struct_size = sizeof(import->first);
+    import->result.struct_size = sizeof(import->result);
+    wal__heap_arena_init(&import->arena, heap);
+    wal__heap_arena_init(&import->walk, heap);
+    wal__view_index_init(&import->views, store, heap);
+    walk->file = wal__tree_import_file;
+    walk->directory = wal__tree_import_directory;
+}
+
+void wal__tree_deinit(struct wal__tree_walk *walk)
+{
+    struct wal__import *import = &walk->import;
+
+    wal__heap_arena_deinit(&import->arena);
+    wal__heap_arena_deinit(&import->walk);
+    wal__heap_free(import->heap, import->deferred);
+    wal__view_index_deinit(&import->views);
+}
+
+static enum wal_status walk_arguments(struct wal__tree_walk *walk, const struct wal_slice *paths,
+                                      uint32_t count, struct wal_error *error)
+{
+    enum wal_status status = WAL_OK;
 
     for (uint32_t i = 0; status == WAL_OK && i < count; i++) {
-        char *argument = wal__tree_argument(walk->import, paths[i]);
+        char *argument = wal__tree_argument(&walk->import, paths[i]);
 
         status = argument != NULL ? wal__tree_walk_argument(walk, argument, error)
                                   : wal__no_memory(error);
     }
-    return status;
+    return status == WAL_OK ? wal__tree_import_deferred(walk, error) : status;
 }
 
-static enum wal_status scan(const struct wal_slice *paths, uint32_t count,
-                            const struct wal_import_options *options,
-                            struct wal_import_result *result, struct wal_error *error)
+enum wal_status wal__tree_run(struct wal_store *store, const struct wal_slice *paths,
+                              uint32_t count, enum wal__tree_call call,
+                              const struct wal_import_options *options,
+                              const struct wal__heap *heap, struct wal_import_result *result,
+                              struct wal_error *error)
 {
-    const struct wal__heap *heap = &wal__heap_libc;
     struct wal_error cause = {.struct_size = sizeof(cause)};
-    struct wal__import *import = wal__heap_zalloc(heap, sizeof(*import));
     struct wal__tree_walk *walk = wal__heap_zalloc(heap, sizeof(*walk));
-    enum wal_status status = WAL_ENOMEM;
+    enum wal_status sync_status;
+    enum wal_status status;
 
-    if (import != NULL && walk != NULL) {
-        wal__tree_init_import(import, NULL, heap);
-        *walk = (struct wal__tree_walk){
-            .import = import, .file = scan_file, .directory = scan_directory, .ctx = walk};
-        status = scan_paths(walk, paths, count, options, &cause);
-        *result = import->result;
-        wal__heap_arena_deinit(&import->arena);
-        wal__heap_arena_deinit(&import->walk);
-        wal__view_index_deinit(&import->views);
-        if (status != WAL_OK) {
-            wal__error_copy(error, &cause);
-        }
-    } else {
-        status = wal__no_memory(error);
+    if (walk == NULL) {
+        return wal__no_memory(error);
     }
+    wal__tree_init(walk, store, heap);
+    walk->is_one_source = call == WAL__TREE_IMPORT_ONE;
+    if (call == WAL__TREE_SCAN) {
+        walk->file = scan_file;
+        walk->directory = scan_directory;
+    }
+    status = wal__tree_set_options(walk, options, &cause);
+    if (status == WAL_OK) {
+        status = walk_arguments(walk, paths, count, &cause);
+    }
+    if (status == WAL_OK && walk->is_one_source) {
+        status = (enum wal_status)walk->import.first.status;
+        cause = walk->import.first;
+    }
+    sync_status = wal__import_sync(&walk->import, status == WAL_OK ? &cause : NULL);
+    status = status == WAL_OK ? sync_status : status;
+    *result = walk->import.result;
+    if (status != WAL_OK) {
+        wal__error_copy(error, &cause);
+    }
+    wal__tree_deinit(walk);
     wal__heap_free(heap, walk);
-    wal__heap_free(heap, import);
     return status;
 }
 
-enum wal_status wal_import_scan(const struct wal_slice *paths, uint32_t path_count,
-                                const struct wal_import_options *options,
-                                struct wal_import_result *result, struct wal_error *error)
+/* Checks the arguments of a public call, and runs it. A scan alone needs no store, and a result. */
+static enum wal_status run(struct wal_store *store, const struct wal_slice *paths, uint32_t count,
+                           enum wal__tree_call call, const struct wal_import_options *options,
+                           struct wal_import_result *result, struct wal_error *error)
 {
     const struct wal__struct *type = WAL__STRUCT(wal_import_result);
     struct wal_import_result done = WAL_INIT(wal_import_result);
@@ -1198,17 +1087,48 @@ enum wal_status wal_import_scan(const struct wal_slice *paths, uint32_t path_cou
         wal__struct_load(WAL__STRUCT(wal_import_options), &own, options, error);
 
     if (status == WAL_OK) {
-        status = wal__tree_check_arguments(paths, path_count, &own, error);
+        status = store != NULL || call == WAL__TREE_SCAN
+                     ? wal__tree_check_arguments(paths, count, &own, error)
+                     : wal__invalid(error, "store must not be NULL");
     }
     if (status == WAL_OK) {
-        status = wal__struct_check_output(type, result, error);
+        status = call == WAL__TREE_SCAN ? wal__struct_check_output(type, result, error)
+                                        : wal__struct_check_optional(type, result, error);
     }
     if (status != WAL_OK) {
         return status;
     }
-    status = scan(paths, path_count, &own, &done, error);
+    status = wal__tree_run(store, paths, count, call, &own, &wal__heap_libc, &done, error);
     wal__struct_store(type, result, &done);
     return status;
+}
+
+enum wal_status wal_import_file(struct wal_store *store, struct wal_slice path,
+                                const struct wal_import_options *options,
+                                struct wal_import_result *result, struct wal_error *error)
+{
+    return run(store, &path, 1, WAL__TREE_IMPORT_ONE, options, result, error);
+}
+
+enum wal_status wal_import_tree(struct wal_store *store, const struct wal_slice *paths,
+                                uint32_t path_count, const struct wal_import_options *options,
+                                struct wal_import_result *result, struct wal_error *error)
+{
+    return run(store, paths, path_count, WAL__TREE_IMPORT, options, result, error);
+}
+
+enum wal_status wal_import_scan(const struct wal_slice *paths, uint32_t path_count,
+                                const struct wal_import_options *options,
+                                struct wal_import_result *result, struct wal_error *error)
+{
+    return run(NULL, paths, path_count, WAL__TREE_SCAN, options, result, error);
+}
+
+const char *wal_import_dialect(uint32_t index)
+{
+    const struct wal__dialect *dialect = wal__dialect_at(index);
+
+    return dialect != NULL ? dialect->name : NULL;
 }
 
 /* Returns the client with this index among the folders of all clients: the first of each, and the

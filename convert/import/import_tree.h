@@ -39,13 +39,17 @@ struct wal__tree_source {
     bool is_any_file;      /* a file may be of any kind, also not text */
 };
 
+struct wal__tree_walk;
+
 /* Returns WAL_OK if the walk goes on. */
-typedef enum wal_status wal__tree_visit_fn(void *ctx, const struct wal__tree_source *source,
+typedef enum wal_status wal__tree_visit_fn(struct wal__tree_walk *walk,
+                                           const struct wal__tree_source *source,
                                            struct wal_error *error);
 
 /* A folder whose files may be sources, or those of a session directory. */
-typedef enum wal_status wal__tree_enter_fn(void *ctx, const char *name, const char *path,
-                                           const struct wal__place *place, struct wal_error *error);
+typedef enum wal_status wal__tree_enter_fn(struct wal__tree_walk *walk, const char *name,
+                                           const char *path, const struct wal__place *place,
+                                           struct wal_error *error);
 
 /* A client with sessions that cannot be read. In the arena of the whole call. */
 struct wal__tree_unread {
@@ -56,8 +60,9 @@ struct wal__tree_unread {
     bool is_reported;
 };
 
+/* One call, with its import. Must not move in memory. */
 struct wal__tree_walk {
-    struct wal__import *import;
+    struct wal__import import;
     uint32_t flags;     /* enum wal_import_flags */
     bool is_one_source; /* a directory must be a session's */
     bool has_exclude;
@@ -65,8 +70,8 @@ struct wal__tree_walk {
     wal__tree_visit_fn *file;
     wal__tree_visit_fn *directory;
     wal__tree_enter_fn *enter; /* or NULL */
-    void *ctx;
-    bool is_below; /* the walk began below its argument, in this place */
+    void *ctx;                 /* for them */
+    bool is_below;             /* the walk began below its argument, in this place */
     struct wal__place below;
     struct wal__place parent; /* of the folder around the visited source */
     struct wal__places places;
@@ -100,9 +105,10 @@ enum wal_status wal__tree_check_arguments(const struct wal_slice *paths, uint32_
                                           const struct wal_import_options *options,
                                           struct wal_error *error) WAL_MUST_USE;
 
-/* Initialises an import without options, zeroed by the caller. */
-void wal__tree_init_import(struct wal__import *import, struct wal_store *store,
-                           const struct wal__heap *heap);
+/* Initialises a walk without options, zeroed by the caller, that imports what it visits. */
+void wal__tree_init(struct wal__tree_walk *walk, struct wal_store *store,
+                    const struct wal__heap *heap);
+void wal__tree_deinit(struct wal__tree_walk *walk);
 
 /* Sets the options of the walk and its import; options may be NULL. */
 enum wal_status wal__tree_set_options(struct wal__tree_walk *walk,
@@ -112,27 +118,30 @@ enum wal_status wal__tree_set_options(struct wal__tree_walk *walk,
 /* Copies a path to the arena for the whole call; NULL: no memory. */
 char *wal__tree_argument(struct wal__import *import, struct wal_slice path);
 
-/* Arguments are as those of the public calls and are not checked.
- * `is_one_source`: wal_import_file. */
-enum wal_status wal__import_paths(struct wal_store *store, const struct wal_slice *paths,
-                                  uint32_t count, bool is_one_source,
-                                  const struct wal_import_options *options,
-                                  const struct wal__heap *heap, struct wal_import_result *result,
-                                  struct wal_error *error) WAL_MUST_USE;
+enum wal__tree_call {
+    WAL__TREE_IMPORT,     /* wal_import_tree */
+    WAL__TREE_IMPORT_ONE, /* wal_import_file */
+    WAL__TREE_SCAN        /* wal_import_scan */
+};
 
-/* Imports a file that a walk found, and reports it or its failure. */
-enum wal_status wal__tree_import_file(struct wal__import *import,
+/* Arguments are as those of the public calls and are not checked. */
+enum wal_status wal__tree_run(struct wal_store *store, const struct wal_slice *paths,
+                              uint32_t count, enum wal__tree_call call,
+                              const struct wal_import_options *options,
+                              const struct wal__heap *heap, struct wal_import_result *result,
+                              struct wal_error *error) WAL_MUST_USE;
+
+/* Visit a source: import the file, or the session directory, and report it or its failure. */
+enum wal_status wal__tree_import_file(struct wal__tree_walk *walk,
                                       const struct wal__tree_source *source,
                                       struct wal_error *error) WAL_MUST_USE;
+enum wal_status wal__tree_import_directory(struct wal__tree_walk *walk,
+                                           const struct wal__tree_source *source,
+                                           struct wal_error *error) WAL_MUST_USE;
 
 /* Imports the files that waited for others: each when what it goes on from is in the store, and the
  * rest without that. */
-enum wal_status wal__tree_import_deferred(struct wal__import *import,
+enum wal_status wal__tree_import_deferred(struct wal__tree_walk *walk,
                                           struct wal_error *error) WAL_MUST_USE;
-
-/* The same for a session directory. */
-enum wal_status wal__tree_import_directory(struct wal__import *import,
-                                           const struct wal__tree_source *source,
-                                           struct wal_error *error) WAL_MUST_USE;
 
 #endif

@@ -676,7 +676,8 @@ static void check_without_memory(const char *path, uint64_t sessions)
         faulty_heap_init(&heap, &wal__heap_libc);
         faulty_heap_fail(&heap, nth, false);
         result = (struct wal_import_result){.struct_size = sizeof(result)};
-        status = wal__import_paths(store, paths, 1, false, NULL, &heap.heap, &result, &error);
+        status =
+            wal__tree_run(store, paths, 1, WAL__TREE_IMPORT, NULL, &heap.heap, &result, &error);
         assert_int_equal(heap.live, 0);
         assert_true(status == WAL_OK || status == WAL_ENOMEM);
         assert_int_equal(status == WAL_OK, heap.failures == 0);

@@ -486,7 +486,7 @@ enum wal_status wal__damaged_scan(struct wal__damaged_store *store,
     if (scan.status != WAL_OK) {
         return scan.status;
     }
-    scan.status = wal__damaged_file_open(&file, &store->env, segment->name);
+    scan.status = wal__damaged_segment_open(&file, store, segment);
     if (scan.status != WAL_OK && scan.status != WAL_ENOMEM) {
         scan.status = WAL_OK;
         segment->has_damage = true;

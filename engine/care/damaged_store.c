@@ -11,6 +11,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "engine/base/error.h"
 #include "engine/store/manifest.h"
@@ -28,26 +29,17 @@ enum {
     FILLER = 0xa5
 };
 
-enum wal_status wal__damaged_file_open(struct wal__damaged_file *file, const struct wal__env *env,
-                                       const char *name)
+/* Takes an open file; closes it when its size cannot be had, unless it is kept. */
+static enum wal_status take_file(struct wal__damaged_file *file, const struct wal__env *env,
+                                 struct wal__file *opened, bool is_kept)
 {
-    const struct wal__io *io = env->io;
-    char path[WAL__PATH_MAX];
     struct wal__io_stat stat;
     enum wal_status status;
     int err = 0;
-    int size = snprintf(path, sizeof(path), "%s/%s", env->root, name);
 
-    WAL__ASSERT(size > 0 && size < WAL__PATH_MAX);
-    memset(file, 0, sizeof(*file));
-    file->env = env;
+    *file = (struct wal__damaged_file){.env = env, .file = opened, .is_kept = is_kept};
     wal__buf_init(&file->window, env->heap);
-    status = io->open(io->ctx, path, 0, &file->file, &err);
-    if (status != WAL_OK) {
-        file->file = NULL;
-        return status;
-    }
-    status = io->stat(io->ctx, file->file, &stat, &err);
+    status = env->io->stat(env->io->ctx, opened, &stat, &err);
     if (status != WAL_OK) {
         wal__damaged_file_close(file);
         return status;
@@ -56,11 +48,37 @@ enum wal_status wal__damaged_file_open(struct wal__damaged_file *file, const str
     return WAL_OK;
 }
 
+enum wal_status wal__damaged_file_open(struct wal__damaged_file *file, const struct wal__env *env,
+                                       const char *name)
+{
+    const struct wal__io *io = env->io;
+    char path[WAL__PATH_MAX];
+    struct wal__file *opened = NULL;
+    enum wal_status status;
+    int err = 0;
+    int size = snprintf(path, sizeof(path), "%s/%s", env->root, name);
+
+    WAL__ASSERT(size > 0 && size < WAL__PATH_MAX);
+    memset(file, 0, sizeof(*file));
+    status = io->open(io->ctx, path, 0, &opened, &err);
+    return status == WAL_OK ? take_file(file, env, opened, false) : status;
+}
+
+enum wal_status wal__damaged_segment_open(struct wal__damaged_file *file,
+                                          const struct wal__damaged_store *store,
+                                          const struct wal__damaged_segment *segment)
+{
+    return segment->kept != NULL ? take_file(file, &store->env, segment->kept, true)
+                                 : wal__damaged_file_open(file, &store->env, segment->name);
+}
+
 void wal__damaged_file_close(struct wal__damaged_file *file)
 {
     if (file->file != NULL) {
-        file->env->io->close(file->env->io->ctx, file->file);
         wal__buf_deinit(&file->window);
+    }
+    if (file->file != NULL && !file->is_kept) {
+        file->env->io->close(file->env->io->ctx, file->file);
     }
     file->file = NULL;
 }
@@ -203,8 +221,7 @@ struct wal__span wal__damaged_index_frame(const struct wal__damaged_store *store
                                           const struct wal__damaged_segment *segment,
                                           struct wal__damaged_file *file)
 {
-    if (wal__damaged_file_open(file, &store->env, segment->name) != WAL_OK ||
-        segment->known_end == 0) {
+    if (wal__damaged_segment_open(file, store, segment) != WAL_OK || segment->known_end == 0) {
         return (struct wal__span){NULL, 0};
     }
     return damaged_file_frame(file, segment->header.salt, segment->known_end, WAL__FRAME_INDEX);
@@ -489,21 +506,27 @@ static void check_header(struct wal__damaged_store *store, struct wal__damaged_s
     }
 }
 
-/* Reads header, OPEN and trailer. WAL_ENOMEM. */
+/* Reads header, OPEN and trailer. WAL_ENOMEM; WAL_ENOTFOUND where the file vanished since it was
+ * listed. */
 static enum wal_status damaged_read_head(struct wal__damaged_store *store,
                                          struct wal__damaged_segment *segment)
 {
     uint8_t header[WAL__SEGMENT_HEADER_SIZE] = {0};
     struct wal__damaged_file file;
     const uint8_t *bytes = NULL;
-    enum wal_status status = wal__damaged_file_open(&file, &store->env, segment->name);
+    enum wal_status status = wal__damaged_segment_open(&file, store, segment);
 
     if (status == WAL_ENOMEM) {
         return status;
     }
     if (status != WAL_OK) {
         segment->fault = "the segment cannot be opened";
-        return WAL_OK;
+        return status == WAL_ENOTFOUND ? status : WAL_OK;
+    }
+    if (store->kept_count < WAL__DAMAGED_KEPT && store->kept_count < sysconf(_SC_OPEN_MAX) / 4) {
+        store->kept_count++;
+        segment->kept = file.file;
+        file.is_kept = true;
     }
     segment->size = file.size;
     if (file.size > 0) {
@@ -663,25 +686,28 @@ static void drop_doubles(const struct wal__damaged_stream *stream)
 }
 
 /* Reads all heads. A renamed file counts as the segment of its header's id, unless that can be read
- * under its name too. */
+ * under its name too. WAL_ENOMEM; WAL_ENOTFOUND, and all else is read, where a file vanished since
+ * it was listed. */
 static enum wal_status read_heads(struct linking *linking)
 {
     struct wal__damaged_stream *stream = linking->stream;
     uint32_t count = stream->count;
+    enum wal_status result = WAL_OK;
 
     for (uint32_t i = 0; i < count; i++) {
         enum wal_status status = damaged_read_head(linking->store, stream->items[i]);
 
-        if (status != WAL_OK) {
+        if (status != WAL_OK && status != WAL_ENOTFOUND) {
             return status;
         }
+        result = status != WAL_OK ? status : result;
     }
     stream->count = 0;
     for (uint32_t i = 0; i < count; i++) {
         insert(stream, stream->items[i]);
     }
     drop_doubles(stream);
-    return WAL_OK;
+    return result;
 }
 
 /* Returns whether the segment has no group: its writer died while it initialised it. */
@@ -694,7 +720,7 @@ static bool is_uninitialised(struct wal__damaged_store *store,
     struct wal__damaged_file file;
     const struct wal__scan_source bytes = {&file, wal__damaged_file_fetch};
 
-    if (wal__damaged_file_open(&file, &store->env, segment->name) != WAL_OK) {
+    if (wal__damaged_segment_open(&file, store, segment) != WAL_OK) {
         return false;
     }
     wal__damaged_init_start(segment, &start);
@@ -792,7 +818,7 @@ static void settle(struct wal__damaged_store *store, struct wal__damaged_segment
     bool is_same = false;
 
     while (is_damaged && !is_same) {
-        if (wal__damaged_file_open(&file, &store->env, tail->name) != WAL_OK) {
+        if (wal__damaged_segment_open(&file, store, tail) != WAL_OK) {
             return; /* the scan that follows reports it */
         }
         wal__damaged_init_start(tail, &start);
@@ -877,9 +903,9 @@ static bool is_leftover(const struct linking *linking, const struct wal__damaged
     if (successor != NULL && wal__segment_is_rewritten(&successor->header)) {
         return segment->id > successor->open.previous_id && segment->id < successor->id;
     }
-    if (segment->has_open && wal__damaged_file_open(&file, &store->env, segment->name) == WAL_OK) {
-        bool compares = successor != NULL &&
-                        wal__damaged_file_open(&other_file, &store->env, successor->name) == WAL_OK;
+    if (segment->has_open && wal__damaged_segment_open(&file, store, segment) == WAL_OK) {
+        bool compares =
+            successor != NULL && wal__damaged_segment_open(&other_file, store, successor) == WAL_OK;
 
         wal__damaged_init_start(segment, &own.start);
         if (compares) {
@@ -938,29 +964,58 @@ static enum wal_status find_roles(struct linking *linking)
     return WAL_OK;
 }
 
+/* Frees the segments of a stream, and closes their files. */
+static void close_stream(struct wal__damaged_store *store, struct wal__damaged_stream *stream)
+{
+    const struct wal__env *env = &store->env;
+
+    for (uint32_t i = 0; i < stream->count; i++) {
+        if (stream->items[i]->kept != NULL) {
+            env->io->close(env->io->ctx, stream->items[i]->kept);
+            store->kept_count--;
+        }
+        wal__heap_free(env->heap, stream->items[i]);
+    }
+    wal__heap_free(env->heap, stream->items);
+    *stream = (struct wal__damaged_stream){.items = NULL};
+}
+
+/* Lists the segments of a stream and reads their heads. Errors: those of read_heads, and of the
+ * directory. */
+static enum wal_status list_segments(struct linking *linking)
+{
+    struct wal__damaged_store *store = linking->store;
+    bool is_pack = links_pack(linking);
+    const char *directory = is_pack ? "pack" : "log";
+    enum wal_status status = wal__damaged_list(store, directory, ".seg", add_segment, linking);
+
+    if (status == WAL_OK && store->has_shadows) {
+        status = wal__damaged_list(store, directory, ".next", add_shadow, linking);
+    }
+    if (status == WAL_ENOTFOUND && is_pack) {
+        status = WAL_OK; /* a store without content has no such directory */
+    }
+    if (status == WAL_ENOTFOUND || (status == WAL_EIO && is_pack)) {
+        return wal__damaged_add_range(store, directory, 0, 0, "the directory cannot be read") ==
+                       NULL
+                   ? WAL_ENOMEM
+                   : WAL_OK;
+    }
+    return status == WAL_OK ? read_heads(linking) : status;
+}
+
 enum wal_status wal__damaged_link(struct wal__damaged_store *store,
                                   struct wal__damaged_stream *stream)
 {
     struct linking linking = {store, stream};
-    const char *directory = links_pack(&linking) ? "pack" : "log";
-    enum wal_status status = wal__damaged_list(store, directory, ".seg", add_segment, &linking);
+    enum wal_status status = list_segments(&linking);
 
-    if (status == WAL_OK && store->has_shadows) {
-        status = wal__damaged_list(store, directory, ".next", add_shadow, &linking);
+    /* A compaction goes on; of a file that has no bytes to be opened, ten attempts are enough. */
+    for (int i = 0; i < 9 && status == WAL_ENOTFOUND; i++) {
+        close_stream(store, stream);
+        status = list_segments(&linking);
     }
-    if (status == WAL_ENOTFOUND && links_pack(&linking)) {
-        status = WAL_OK; /* a store without content has no such directory */
-    }
-    if (status == WAL_ENOTFOUND || (status == WAL_EIO && links_pack(&linking))) {
-        status =
-            wal__damaged_add_range(store, directory, 0, 0, "the directory cannot be read") == NULL
-                ? WAL_ENOMEM
-                : WAL_OK;
-    }
-    if (status == WAL_OK) {
-        status = read_heads(&linking);
-    }
-    if (status != WAL_OK) {
+    if (status != WAL_OK && status != WAL_ENOTFOUND) {
         return status;
     }
     stream->tail = find_newest(&linking);
@@ -1074,20 +1129,12 @@ enum wal_status wal__damaged_open(struct wal__damaged_store *store, const struct
     return WAL_OK;
 }
 
-static void close_stream(const struct wal__heap *heap, struct wal__damaged_stream *stream)
-{
-    for (uint32_t i = 0; i < stream->count; i++) {
-        wal__heap_free(heap, stream->items[i]);
-    }
-    wal__heap_free(heap, stream->items);
-}
-
 void wal__damaged_close(struct wal__damaged_store *store)
 {
     const struct wal__heap *heap = store->env.heap;
 
-    close_stream(heap, &store->log);
-    close_stream(heap, &store->pack);
+    close_stream(store, &store->log);
+    close_stream(store, &store->pack);
     for (uint32_t i = 0; i < store->damage_count; i++) {
         wal__heap_free(heap, store->damages[i].sessions);
     }

@@ -11,6 +11,9 @@
  * place. A file with another name, a shorter file and a segment without its header are used as far
  * as their frames are valid. Only wal__scan decides which frames are.
  *
+ * A compaction may go on meanwhile: the files of the first WAL__DAMAGED_KEPT segments stay open
+ * from the listing on, which is repeated where one vanished before it was opened.
+ *
  * Invariant: nothing below env->root is written. Every range of bytes that held records and cannot
  * be read is in `damages`.
  *
@@ -29,6 +32,7 @@
 struct wal__damaged_file {
     const struct wal__env *env;
     struct wal__file *file; /* NULL: closed */
+    bool is_kept;           /* `file` is its segment's, which closes it */
     uint64_t size;          /* of the file, in bytes */
     struct wal__buf window; /* bytes from `offset` on */
     uint64_t offset;
@@ -54,7 +58,8 @@ struct wal__span wal__damaged_file_read(struct wal__damaged_file *file, uint64_t
                                         uint64_t offset, uint8_t type, struct wal__frame *frame);
 
 enum {
-    WAL__DAMAGED_NAME_SIZE = 40
+    WAL__DAMAGED_NAME_SIZE = 40,
+    WAL__DAMAGED_KEPT = 256 /* at most a quarter of the files that may be open */
 };
 
 /* What a segment is to its store. */
@@ -75,6 +80,8 @@ enum wal__damaged_role {
 struct wal__damaged_segment {
     uint64_t id;
     char name[WAL__DAMAGED_NAME_SIZE]; /* below the store */
+    struct wal__file *kept;            /* the file, which a compaction may remove meanwhile; NULL:
+                                        * it is opened by its name */
     uint64_t size;                     /* of the file; 0: no such file */
     enum wal__damaged_role role;
     const char *fault;        /* why it is not read; NULL: it is usable, or was never
@@ -128,6 +135,7 @@ struct wal__damaged_range {
 
 struct wal__damaged_store {
     struct wal__env env; /* root: the damaged store */
+    uint32_t kept_count; /* of segments whose file is kept open */
     bool uuid_known;
     uint8_t uuid[16];
     uint32_t format_version;
@@ -169,6 +177,11 @@ void wal__damaged_close(struct wal__damaged_store *store);
 
 /* Writes the name of a segment's file below the store. */
 void wal__damaged_segment_name(bool is_pack, uint64_t id, char out[WAL__DAMAGED_NAME_SIZE]);
+/* Opens a segment that was listed: the file that was listed, whatever has its name now. As
+ * wal__damaged_file_open. */
+enum wal_status wal__damaged_segment_open(struct wal__damaged_file *file,
+                                          const struct wal__damaged_store *store,
+                                          const struct wal__damaged_segment *segment) WAL_MUST_USE;
 /* Returns the segment with that id, a usable one if there are several files of it; or NULL. */
 struct wal__damaged_segment *wal__damaged_find(const struct wal__damaged_stream *stream,
                                                uint64_t id);

@@ -598,24 +598,26 @@ static enum wal_status add_orphan(struct wal__salvage *salvage, const struct wal
     return WAL_OK;
 }
 
-/* An index above the tail whose segment is missing proves that records are lost. Both may also have
- * been made after the segments were listed. */
+static enum wal_status find_newer(void *ctx, uint64_t id)
+{
+    const uint64_t *lowest = ctx;
+
+    return id >= *lowest ? WAL_EEXISTS : WAL_OK;
+}
+
+/* An index above the tail whose segment is missing proves that records are lost, unless a segment
+ * has been made since they were listed: that one, or one after it was compacted. */
 static enum wal_status plan_orphan(void *ctx, uint64_t id)
 {
     struct wal__salvage *salvage = ctx;
     struct wal__damaged_store *damaged = &salvage->damaged;
-    char name[WAL__DAMAGED_NAME_SIZE];
     struct wal__damaged_file file;
     struct wal__index index;
     enum wal_status status = WAL_OK;
 
     if (wal__damaged_find(&damaged->log, id) != NULL ||
-        (damaged->log.tail != NULL && id < damaged->log.tail->id)) {
-        return WAL_OK;
-    }
-    wal__damaged_segment_name(false, id, name);
-    if (wal__damaged_file_open(&file, &damaged->env, name) == WAL_OK) {
-        wal__damaged_file_close(&file);
+        (damaged->log.tail != NULL && id < damaged->log.tail->id) ||
+        wal__damaged_list(damaged, "log", ".seg", find_newer, &id) == WAL_EEXISTS) {
         return WAL_OK;
     }
     if (wal__damaged_decode_index(damaged, id, wal__damaged_index_file(damaged, false, id, &file),
@@ -938,7 +940,7 @@ static bool retry_bad_blobs(struct wal__salvage *salvage)
         struct wal__damaged_file file;
         const uint8_t *bytes = NULL;
 
-        if (wal__damaged_file_open(&file, &salvage->damaged.env, bad.segment->name) == WAL_OK) {
+        if (wal__damaged_segment_open(&file, &salvage->damaged, bad.segment) == WAL_OK) {
             bytes =
                 wal__damaged_file_fetch(&file, bad.offset + WAL__FRAME_SIZE, bad.frame.stored_size);
         }

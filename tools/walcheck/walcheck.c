@@ -618,7 +618,8 @@ struct note {
 };
 
 struct salvage {
-    const struct check_store *store;
+    struct check_store *store;
+    size_t checked; /* of its damages: those of the check before */
     const char *out;
     struct progress progress;
     struct wal_salvage_result result;
@@ -627,11 +628,33 @@ struct salvage {
     size_t note_capacity;
 };
 
-static int32_t add_note(void *ctx, const struct wal_salvage_report *report)
+/* Adds a range that cannot be read, unless the check before has damage in that file. */
+static void add_range(struct salvage *salvage, const struct wal_salvage_report *report)
+{
+    struct check_damages *damages = &salvage->store->damages;
+    char *file = cli_copy_slice(report->file);
+    bool is_known = false;
+
+    for (size_t i = 0; i < salvage->checked && !is_known; i++) {
+        is_known =
+            damages->items[i].kind != CHECK_NOTE && strcmp(damages->items[i].file, file) == 0;
+    }
+    if (!is_known) {
+        struct check_damage *damage = check_damage_add_once(
+            damages, file, report->offset, report->size, "%.*s", WAL_ARG(report->reason));
+
+        damage->first_sequence = report->first_sequence;
+        damage->last_sequence = report->last_sequence;
+    }
+    free(file);
+}
+
+static int32_t add_report(void *ctx, const struct wal_salvage_report *report)
 {
     struct salvage *salvage = ctx;
 
     if (report->file.size > 0) {
+        add_range(salvage, report);
         return 0;
     }
     *CLI_PUSH(salvage->notes, salvage->note_count, salvage->note_capacity) = (struct note){
@@ -742,10 +765,11 @@ static void report_text(const struct salvage *salvage)
 }
 
 /* Makes a sound store at `out`, prints the report and returns the exit code. salvage.c */
-static int check_salvage(const struct check_store *store, const char *out)
+static int check_salvage(struct check_store *store, const char *out)
 {
     struct salvage salvage = {
         .store = store,
+        .checked = store->damages.count,
         .out = out,
         .result = WAL_INIT(wal_salvage_result),
     };
@@ -753,7 +777,7 @@ static int check_salvage(const struct check_store *store, const char *out)
         .struct_size = sizeof(options),
         .flags = store->cli->force_network_fs ? (uint32_t)WAL_OPEN_NETWORK_FS : 0,
         .progress = show_progress,
-        .report = add_note,
+        .report = add_report,
         .ctx = &salvage,
     };
     struct wal_error error = CLI_ERROR_INIT;

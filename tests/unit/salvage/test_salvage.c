@@ -299,7 +299,7 @@ KIT_TEST(salvage__both_headers_lost_cost_nothing)
 static void make_two_segments(void)
 {
     struct wal_store *store = kit_store();
-    struct wal_session *s = kit_create(store, "s");
+    struct wal_session *s = kit_create(store, "u");
     char payload[200 * 1024];
     char id[16];
 
@@ -753,44 +753,88 @@ KIT_TEST(salvage__of_a_damaged_store_that_grows)
     expect_entries("s", "a c d e");
 }
 
-/* Passes the names of a listing on, but that of the newest segment. */
-struct older {
-    enum wal_status (*each)(void *arg, const char *name);
-    void *arg;
-};
+/* What another process does to the store after the next listing of its log; NULL: nothing. */
+static void (*after_listing)(void);
 
-static enum wal_status pass_older(void *ctx, const char *name)
+static enum wal_status list_then_change(void *ctx, const char *path,
+                                        enum wal_status (*each)(void *arg, const char *name),
+                                        void *arg, int *sys_errno)
 {
-    const struct older *older = ctx;
+    enum wal_status status = wal__io_posix.list(ctx, path, each, arg, sys_errno);
+    void (*change)(void) = after_listing;
 
-    return strcmp(name, "0000000000000002.seg") == 0 ? WAL_OK : older->each(older->arg, name);
+    if (change != NULL && strcmp(path, "store/log") == 0) {
+        after_listing = NULL;
+        change();
+    }
+    return status;
 }
 
-static enum wal_status list_older(void *ctx, const char *path,
-                                  enum wal_status (*each)(void *arg, const char *name), void *arg,
-                                  int *sys_errno)
+/* Salvages "store", which changes meanwhile: nothing is lost or reported. */
+static struct wal_salvage_result salvage_changing(void (*change)(void),
+                                                  int32_t (*progress)(void *ctx, uint64_t done,
+                                                                      uint64_t total))
 {
-    struct older older = {each, arg};
+    struct wal__io io = wal__io_posix;
+    struct seen seen = {.calls = 0};
+    const struct wal_salvage_options options = {
+        .struct_size = sizeof(options), .progress = progress, .report = add_report, .ctx = &seen};
+    struct wal_salvage_result result = {.struct_size = sizeof(result)};
 
-    return wal__io_posix.list(ctx, path, pass_older, &older, sys_errno);
+    io.list = list_then_change;
+    after_listing = change;
+    assert_ok(wal__salvage("store", "out", &options, &wal__heap_libc, &io, &result, NULL));
+    assert_null(after_listing);
+    assert_string_equal(seen.text, "");
+    return result;
 }
 
 KIT_TEST(salvage__of_a_store_that_gets_a_segment)
 {
-    struct wal__io io = wal__io_posix;
-    struct seen seen = {.calls = 0};
-    const struct wal_salvage_options options = {.struct_size = sizeof(options),
-                                                .progress = see_progress,
-                                                .report = add_report,
-                                                .ctx = &seen};
-    struct wal_salvage_result result;
+    uint64_t entries;
 
+    make_store();
+    entries = salvage_changing(make_two_segments, NULL).entries;
+    assert_true(entries >= 7 && entries < 15);
+    expect_entries("s", "a b c d e");
+}
+
+/* Deletes t, and compacts. */
+static void compact(void)
+{
+    struct wal_store *store = kit_store();
+    struct wal_session *session = kit_session(store, "t");
+
+    assert_ok(wal_session_delete(session, NULL));
+    wal_session_close(session);
+    assert_ok(wal_store_compact(store, NULL, NULL, NULL));
+    kit_close(store);
+}
+
+static int32_t compact_once(void *ctx, uint64_t done, uint64_t total)
+{
+    (void)ctx;
+    (void)done;
+    (void)total;
+    if (access(LOG, F_OK) == 0) {
+        compact();
+    }
+    return 0;
+}
+
+/* After the listing the files are listed again; after the first reading those that were listed are
+ * read on. */
+KIT_TEST(salvage__of_a_store_that_is_compacted)
+{
+    make_store();
     make_two_segments();
-    assert_int_equal(access("store/index/0000000000000002.idx", F_OK), 0);
-    io.list = list_older;
-    assert_ok(wal__salvage("store", "out", &options, &wal__heap_libc, &io, &result, NULL));
-    assert_string_equal(seen.text, "");
-    assert_true(result.entries > 0 && result.entries < 8);
+    assert_int_equal(system("cp -a store saved"), 0);
+    assert_int_equal(salvage_changing(compact, NULL).sessions, 3);
+    assert_int_equal(access(LOG, F_OK), -1);
+    assert_int_equal(system("rm -rf out store; mv saved store"), 0);
+    assert_int_equal(salvage_changing(NULL, compact_once).sessions, 4);
+    assert_int_equal(access(LOG, F_OK), -1);
+    expect_entries("u", "e0 e1 e2 e3 e4 e5 e6 e7");
 }
 
 /* A write in progress: the first readings of the log's segment find zeros there. */

@@ -61,7 +61,7 @@ ELSEWHERE = {
     "sudo apt install ./build/packages/*.deb": "tests/packaging/release.sh",
     "cmake -B build": "tests/packaging/release.sh",
     "cmake --build build": "tests/packaging/release.sh",
-    "sudo cmake --install build && sudo ldconfig": "tests/style/install.sh",
+    "sudo cmake --install build && sudo ldconfig": "tests/packaging/release.sh",
     "bench/run.sh --quick --json docs/bench/results.json "
     "--plots docs/bench --page docs/benchmarks.md": "tests/cli/bench_run.sh",
     "bench/run.sh --long --filter list/1000000 --json docs/bench/results.json "
@@ -73,8 +73,7 @@ ELSEWHERE = {
         "tests/packaging/configure.sh",
     "bindings/node/pack.sh": "tests/node/package.sh",
     "npm install ./agentwal-0.2.0.tgz": "tests/node/package.sh",
-    "cmake -S examples -B build && cmake --build build":
-        "tests/style/install.sh",
+    "cmake -S examples -B build && cmake --build build": "tests/packaging/release.sh",
 }
 
 

@@ -132,24 +132,15 @@ mkdir "$work/mine"
 code 1 walcheck --salvage "$work/mine" "$store"
 [ -d "$work/mine" ] || fail "an existing directory was removed"
 
-# dump STORE SESSION: everything of a session. `anew` removes the fields that a
-# salvage assigns again.
-dump() {
-    walcat --all "$1" "$2"
-    agentwal --store "$1" show --json "$2"
-    agentwal --store "$1" head "$2" --json
-    agentwal --store "$1" doc scan --history "$2"
+# describe STORE: all of it, without what a salvage gives anew.
+describe() {
+    "$AGENTWAL_BUILD/tests/compact_store" "$1" --describe |
+        sed 's/ \(updated\|modified\)=[0-9]*//g'
 }
-anew='s/"\(version\|metadataVersion\|bytes\|sequence\)":[0-9]*//g
-      s/"\(updated\|modified\)":"[^"]*"//g'
-for session in alpha beta gamma epsilon lone; do
-    dump "$store" $session | sed "$anew" >"$work/before"
-    dump "$work/out" $session | sed "$anew" >"$work/after"
-    diff "$work/before" "$work/after" || fail "$session differs after a salvage"
-done
-diff <(agentwal list --json | sed "$anew") \
-    <(agentwal --store "$work/out" list --json | sed "$anew") ||
-    fail "the order of the sessions differs after a salvage"
+describe "$store" >"$work/before"
+describe "$work/out" >"$work/after"
+grep -q ' session=5:alpha' "$work/before" || fail "nothing is described"
+diff "$work/before" "$work/after" || fail "a salvage has something else"
 same '"now"' "$(agentwal --store "$work/out" doc get --store config)" "the store's document"
 code 1 agentwal --store "$work/out" show delta
 code 0 walcat --all "$work/out" beta
@@ -172,7 +163,7 @@ files = [os.path.join(folder, name) for folder, _, names in os.walk(store)
          for name in sorted(names) if name != "LOCK"]
 files = [path for path in files if not is_preallocated(path)]
 missed = 0
-for _ in range(150):
+for _ in range(400 if os.environ.get("AGENTWAL_LONG") else 40):
     path = random.choice(files)
     size = os.path.getsize(path)
     at = random.randrange(random.choice((size, min(size, 20000))))

@@ -262,7 +262,7 @@ print("seed", seed)
 random.seed(seed)
 files = sorted(glob.glob(store + "/pack/*.seg") + glob.glob(store + "/index/pack-*"))
 missed = 0
-for _ in range(400 if os.environ.get("AGENTWAL_LONG") else 50):
+for _ in range(400 if os.environ.get("AGENTWAL_LONG") else 25):
     path = random.choice(files)
     size = os.path.getsize(path)
     at = random.randrange(random.choice((size, min(size, 25000))))

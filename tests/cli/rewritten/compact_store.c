@@ -6,12 +6,14 @@
  *   compact_store STORE --stop       stop after the first new segment
  *   compact_store STORE --fill SEED  change it: sessions, forks, entries,
  *                                    heads, documents, redactions, deletions
+ *   compact_store STORE --describe   print all that the interface answers about it
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "agentwal/admin.h"
+#include "tests/lib/kit/describe_kit.h"
 
 enum {
     SESSIONS = 12, /* ids of sessions; of deleted ones they are used again */
@@ -238,6 +240,11 @@ int main(int argc, char **argv)
     status = wal_open(argv[1], &options, &store, &error);
     if (status == WAL_OK && argc == 4 && strcmp(argv[2], "--fill") == 0) {
         status = fill_store(store, strtoull(argv[3], NULL, 10), &error);
+    } else if (status == WAL_OK && argc == 3 && strcmp(argv[2], "--describe") == 0) {
+        char *text = kit_describe(store);
+
+        (void)fputs(text, stdout);
+        free(text);
     } else if (status == WAL_OK) {
         status = compact(store, argc == 3 ? argv[2] : NULL, &error);
     }

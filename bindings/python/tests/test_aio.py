@@ -460,16 +460,14 @@ def test_follow__many_share_a_thread_that_ends(tmp_path):
         async with aio.open(tmp_path / "store") as store:
             session = await store.create(id="s")
             waiting = [asyncio.create_task(anext(session.follow())) for _ in range(50)]
-            await asyncio.sleep(0.2)
-            names = [thread.name for thread in threading.enumerate()]
-            assert names.count("agentwal-follow") == 1
+            while sum(len(each._waiting) for each in store._waiters.values()) < 50:
+                await asyncio.sleep(0.001)
+            [thread] = [thread for thread in threading.enumerate()
+                        if thread.name == "agentwal-follow"]
             await session.append({"n": 1})
             entries = await asyncio.gather(*waiting)
             assert [entry.payload for entry in entries] == [{"n": 1}] * 50
-            end = asyncio.get_running_loop().time() + 10
-            while "agentwal-follow" in [thread.name for thread in threading.enumerate()]:
-                assert asyncio.get_running_loop().time() < end
-                await asyncio.sleep(0.01)
+            await asyncio.to_thread(thread.join)
 
     run(main())
 

@@ -17,7 +17,8 @@
 # Tests run in memory (/dev/shm), unless TMPDIR is set: on a disk half of a test's
 # time it waits for syncs. Those of processes that race for a store run on the disk.
 #
-# Installs what is missing (Debian 12), as root or with sudo.
+# Installs what is missing (Debian 12), as root or with sudo. Compiles by ccache, where
+# that is found.
 # Exits with 0 when all passed, 3 when it could not build for lack of packages.
 set -euo pipefail
 
@@ -75,6 +76,12 @@ done
 # version manager's wrapper of it.
 python=$(python3 -c 'import sys; print(sys.executable)')
 PATH=$(dirname "$python"):$PATH
+
+# Most of what a change builds was built before, for another tree or commit.
+if command -v ccache >/dev/null; then
+    export CMAKE_C_COMPILER_LAUNCHER=${CMAKE_C_COMPILER_LAUNCHER-ccache}
+    export CMAKE_CXX_COMPILER_LAUNCHER=${CMAKE_CXX_COMPILER_LAUNCHER-ccache}
+fi
 
 # The sanitizers' runtimes cannot live with every layout of the address space.
 fixed_layout=()

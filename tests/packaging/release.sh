@@ -16,6 +16,8 @@ fail() {
 mkdir copy home
 git -C "$AGENTWAL_SOURCE" ls-files -z | (cd "$AGENTWAL_SOURCE" &&
     xargs -0 cp --parents -t "$OLDPWD/copy")
+# The cache of compilations, where there is one.
+export CCACHE_DIR=${CCACHE_DIR:-$HOME/.cache/ccache} CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
 export HOME=$PWD/home
 unset AGENTWAL_STORE DESTDIR
 
@@ -135,9 +137,11 @@ cmp "$AGENTWAL_SOURCE/LICENSE" "$root"/usr/share/doc/agentwal/copyright
 diff -r "$AGENTWAL_SOURCE/tools/example" \
     "$root"/usr/share/doc/agentwal/examples
 
-# Programs against the development package.
+# Programs against the development packages.
 cat >program.c <<'PROGRAM'
 #include <agentwal.h>
+#include <agentwal/admin.h>
+#include <agentwal/blob.h>
 #include <agentwal/checkpoint.h>
 #include <stdio.h>
 
@@ -146,22 +150,35 @@ int main(void)
     return puts(wal_version()) < 0;
 }
 PROGRAM
-export LD_LIBRARY_PATH=$root/$folder
-read -ra flags <<<"$(PKG_CONFIG_PATH=$root/$folder/pkgconfig \
-    pkg-config --cflags --libs agentwal)"
-gcc -std=c11 -Wall -Werror program.c "${flags[@]}" -o by_pkg_config
+export LD_LIBRARY_PATH=$root/$folder PKG_CONFIG_PATH=$root/$folder/pkgconfig
+
+# by_pkg_config PACKAGE SOURCE OUTPUT OPTION...: the options are those of pkg-config.
+by_pkg_config() {
+    local flags
+    read -ra flags <<<"$(pkg-config --cflags --libs "${@:4}" "$1")"
+    gcc -std=c11 -Wall -Werror "$2" -Lalone "${flags[@]}" -o "$3"
+}
+mkdir alone
+by_pkg_config agentwal program.c by_pkg_config
 [ "$(./by_pkg_config)" = "$version" ] || fail 'a program by pkg-config'
 readelf -d by_pkg_config | grep -q "libagentwal.so.$series\]" ||
     fail "the program does not need libagentwal.so.$series"
+! readelf -d by_pkg_config "$root/$folder/libagentwal.so" | grep 'NEEDED.*agentwal-' ||
+    fail 'a program that keeps sessions needs more than libagentwal'
 for part in convert search remote; do
     name=$part
     [ "$part" != convert ] || name=view
     printf '#include <agentwal/%s.h>\nint main(void) { wal_%s_close(0); }\n' \
         "$part" "$name" >"$part.c"
-    read -ra flags <<<"$(PKG_CONFIG_PATH=$root/$folder/pkgconfig \
-        pkg-config --cflags --libs "agentwal-$part")"
-    gcc -std=c11 -Wall -Werror "$part.c" "${flags[@]}" -o "$part"
+    by_pkg_config "agentwal-$part" "$part.c" "$part"
     "./$part" || fail "a program with agentwal-$part"
+done
+# Alone in its folder, which is searched first, the static library is taken.
+cp "$root/$folder"/libagentwal{,-convert}.a alone
+by_pkg_config agentwal program.c static --static
+by_pkg_config agentwal-convert convert.c static_convert --static
+for program in static static_convert; do
+    env -u LD_LIBRARY_PATH ./$program || fail "$program by pkg-config"
 done
 cat >CMakeLists.txt <<LISTS
 cmake_minimum_required(VERSION 3.22)
@@ -186,6 +203,13 @@ for part in convert search remote; do
 done
 unset LD_LIBRARY_PATH
 [ "$(out/by_static)" = "$version" ] || fail 'a static program by find_package'
+cmake -S "$AGENTWAL_SOURCE/examples" -B examples -DCMAKE_PREFIX_PATH="$root/usr" >configure.log
+cmake --build examples >build.log
+export LD_LIBRARY_PATH=$root/$folder
+printf 'hello\n' | examples/agent store | grep -qxF 'I wrote it down.' || fail 'examples/agent'
+printf 'hello\n' | examples/shared_agent store | grep -qF 'down. (end)' ||
+    fail 'examples/shared_agent'
+unset LD_LIBRARY_PATH
 
 in_root -P agentwal libagentwal-convert-dev "libagentwal-convert$series" \
     libagentwal-search-dev "libagentwal-search$series" \

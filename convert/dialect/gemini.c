@@ -62,7 +62,8 @@ static const struct wal__field message_fields[] = {
     {.key = NULL},
 };
 
-/* The input includes what was read from a cache or written to one. */
+/* The input includes what was read from a cache or written to one; the output does not include the
+ * thoughts. */
 static const struct wal__field token_fields[] = {
     {"input", WAL__USAGE_AT(input), .kind = WAL__FIELD_NUMBER},
     {"output", WAL__USAGE_AT(output), .kind = WAL__FIELD_NUMBER},
@@ -264,7 +265,8 @@ static bool read_tokens(struct record *record, struct message *message)
     struct wal__model_usage *usage = &message->entry.item.usage;
     uint64_t cached;
 
-    if (wal__fields_read(message->entry.usage, token_fields, usage, NULL) != WAL__JSON_OK) {
+    if (wal__fields_read(message->entry.usage, token_fields, usage, NULL) != WAL__JSON_OK ||
+        !wal__model_add_reasoning(record->pieces.arena, usage)) {
         return false;
     }
     cached = wal__model_count(usage->cache_read) + wal__model_count(usage->cache_write);
@@ -685,14 +687,15 @@ static bool write_tokens(struct wal__model_writer *writer, const struct wal__mod
     if (!wal__model_has_counts(usage)) {
         return true;
     }
-    if (!wal__model_number(writer->scratch, prompt, &counts.input)) {
+    if (!wal__model_number(writer->scratch, prompt, &counts.input) ||
+        !wal__model_remove_reasoning(writer->scratch, &counts)) {
         return false;
     }
     wal__json_out_member_open(out, "tokens", '{');
     wal__fields_write(out, token_fields, &counts);
     wal__json_out_member_count(out, "total",
-                               prompt + wal__model_count(usage->output) +
-                                   wal__model_count(usage->reasoning));
+                               prompt + wal__model_count(counts.output) +
+                                   wal__model_count(counts.reasoning));
     wal__json_out_close(out, '}');
     return true;
 }

@@ -637,6 +637,8 @@ static void set_role(struct opencode_message *message, const struct info *info)
         item->model = first_name(info->model);
         item->stop = read_stop(info);
         item->usage = info->usage;
+        message->storage->has_failed |=
+            !wal__model_add_reasoning(message->storage->reader->scratch, &item->usage);
     } else if (wal__model_text_is(info->walconv_role, "system")) {
         item->role = WAL__ROLE_SYSTEM;
     } else if (wal__model_text_is(info->walconv_role, "meta")) {

@@ -367,6 +367,8 @@ static void read_assistant_2(struct opencode_message *message, const struct info
     item->provider = info->provider;
     item->model = info->model;
     item->usage = info->usage;
+    message->storage->has_failed |=
+        !wal__model_add_reasoning(message->storage->reader->scratch, &item->usage);
     item->stop = wal__model_text_is(info->error, "aborted") ? WAL__STOP_ABORTED
                  : info->error.size > 0                     ? WAL__STOP_ERROR
                                         : wal__word_stop(wal__opencode_stops, info->finish);

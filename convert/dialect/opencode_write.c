@@ -902,16 +902,19 @@ static void write_user(struct wal__model_writer *writer, const struct wal__model
     wal__json_out_close(out, '}');
 }
 
-static void write_tokens(struct wal__json_out *out, const struct wal__model_usage *usage)
+static void write_tokens(struct wal__model_writer *writer, struct wal__model_usage usage)
 {
-    wal__json_out_member(out, "cost", wal__model_or(usage->cost, "0"));
+    struct wal__json_out *out = &writer->out;
+
+    out->has_failed |= !wal__model_remove_reasoning(writer->scratch, &usage);
+    wal__json_out_member(out, "cost", wal__model_or(usage.cost, "0"));
     wal__json_out_member_open(out, "tokens", '{');
-    wal__json_out_member(out, "input", wal__model_or(usage->input, "0"));
-    wal__json_out_member(out, "output", wal__model_or(usage->output, "0"));
-    wal__json_out_member(out, "reasoning", wal__model_or(usage->reasoning, "0"));
+    wal__json_out_member(out, "input", wal__model_or(usage.input, "0"));
+    wal__json_out_member(out, "output", wal__model_or(usage.output, "0"));
+    wal__json_out_member(out, "reasoning", wal__model_or(usage.reasoning, "0"));
     wal__json_out_member_open(out, "cache", '{');
-    wal__json_out_member(out, "read", wal__model_or(usage->cache_read, "0"));
-    wal__json_out_member(out, "write", wal__model_or(usage->cache_write, "0"));
+    wal__json_out_member(out, "read", wal__model_or(usage.cache_read, "0"));
+    wal__json_out_member(out, "write", wal__model_or(usage.cache_write, "0"));
     wal__json_out_close(out, '}');
     wal__json_out_close(out, '}');
 }
@@ -958,7 +961,7 @@ static void write_assistant(struct wal__model_writer *writer, const struct wal__
     wal__json_out_member(out, "cwd", cwd);
     wal__json_out_member(out, "root", cwd);
     wal__json_out_close(out, '}');
-    write_tokens(out, &item->usage);
+    write_tokens(writer, item->usage);
     if (is_summary) {
         wal__json_out_member_bool(out, "summary", true);
     }

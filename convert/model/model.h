@@ -141,8 +141,8 @@ struct wal__model_block {
 
 /* JSON numbers, unchanged. */
 struct wal__model_usage {
-    struct wal__json_span input; /* without those read from a cache */
-    struct wal__json_span output;
+    struct wal__json_span input;  /* without those read from a cache */
+    struct wal__json_span output; /* with those of reasoning */
     struct wal__json_span cache_read;
     struct wal__json_span cache_write;
     struct wal__json_span reasoning;

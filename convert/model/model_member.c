@@ -151,6 +151,23 @@ bool wal__model_number(struct wal__arena *arena, uint64_t number, struct wal__js
     return span->data != NULL;
 }
 
+bool wal__model_add_reasoning(struct wal__arena *arena, struct wal__model_usage *usage)
+{
+    uint64_t reasoning = wal__model_count(usage->reasoning);
+
+    return reasoning == 0 ||
+           wal__model_number(arena, wal__model_count(usage->output) + reasoning, &usage->output);
+}
+
+bool wal__model_remove_reasoning(struct wal__arena *arena, struct wal__model_usage *usage)
+{
+    uint64_t reasoning = wal__model_count(usage->reasoning);
+
+    return reasoning == 0 ||
+           wal__model_number(arena, wal__model_less(wal__model_count(usage->output), reasoning),
+                             &usage->output);
+}
+
 bool wal__model_text_is(struct wal__json_span string, const char *text)
 {
     return string.size > 0 && wal__json_string_is(string, text);

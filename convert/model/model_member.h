@@ -55,6 +55,11 @@ bool wal__model_has_counts(const struct wal__model_usage *usage);
 /* Returns the tokens of a prompt, with those that were read from a cache or written to one. */
 uint64_t wal__model_prompt_count(const struct wal__model_usage *usage);
 
+/* Adds the tokens of reasoning to an output without them, or takes them out of one with them. False:
+ * no memory. */
+bool wal__model_add_reasoning(struct wal__arena *arena, struct wal__model_usage *usage);
+bool wal__model_remove_reasoning(struct wal__arena *arena, struct wal__model_usage *usage);
+
 /* Writes a number in the arena. False: no memory. */
 bool wal__model_number(struct wal__arena *arena, uint64_t number, struct wal__json_span *span);
 

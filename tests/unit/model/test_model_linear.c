@@ -203,6 +203,54 @@ TEST(gemini__what_was_displayed_is_what_the_user_said)
                  "user:@a;");
 }
 
+/* --- token counts --------------------------------------------------------- */
+
+/* Codex counts reasoning in the output; Gemini and OpenCode count it separately. */
+TEST(linear__reasoning_is_counted_once)
+{
+    static const char codex[] =
+        "{\"timestamp\":\"2026-03-01T10:00:00.000Z\",\"type\":\"session_meta\",\"payload\":{"
+        "\"id\":\"33333333-3333-4333-8333-333333333333\",\"cwd\":\"/srv/app\"}}\n"
+        "{\"timestamp\":\"2026-03-01T10:00:01.000Z\",\"type\":\"response_item\",\"payload\":{"
+        "\"type\":\"message\",\"role\":\"assistant\",\"content\":[{\"type\":\"output_text\","
+        "\"text\":\"so\"}]}}\n"
+        "{\"timestamp\":\"2026-03-01T10:00:02.000Z\",\"type\":\"event_msg\",\"payload\":{"
+        "\"type\":\"token_count\",\"info\":{\"last_token_usage\":{\"input_tokens\":100,"
+        "\"output_tokens\":10,\"reasoning_output_tokens\":2}}}}\n";
+    static const struct {
+        const char *dialect;
+        const char *counts;
+    } cases[] = {
+        {"gemini", "\"output\":8,\"cached\":0,\"thoughts\":2,\"total\":110}"},
+        {"opencode", "\"output\":8,\"reasoning\":2,"},
+        {"qwen", "\"candidatesTokenCount\":10,\"cachedContentTokenCount\":0,"
+                 "\"thoughtsTokenCount\":2,\"totalTokenCount\":110}"},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct model_kit_files files = {.items = NULL};
+        struct model_kit_files again = {.items = NULL};
+        struct model_kit kit;
+        struct model_kit read;
+        bool is_found = false;
+
+        model_kit_read_text(&kit, "codex", codex);
+        assert_true(model_kit_write(&kit, cases[i].dialect, &files, NULL));
+        for (size_t j = 0; j < files.count; j++) {
+            is_found |= strstr(files.items[j].data, cases[i].counts) != NULL;
+        }
+        assert_true(is_found);
+        model_kit_read(&read, cases[i].dialect, &files);
+        assert_true(model_kit_write(&read, "entries", &again, NULL));
+        assert_non_null(strstr(again.items[0].data, "\"output\":10"));
+        assert_non_null(strstr(again.items[0].data, "\"reasoning\":2"));
+        model_kit_files_free(&files);
+        model_kit_files_free(&again);
+        model_kit_free(&kit);
+        model_kit_free(&read);
+    }
+}
+
 /* --- bad input ------------------------------------------------------------ */
 
 TEST(linear__bad_values_are_read_without_a_loss_of_the_rest)

@@ -175,7 +175,7 @@ TEST(model_opencode__metadata_of_a_response)
     assert_is(item->model, "m");
     assert_is(item->provider, "anthropic");
     assert_number(item->usage.input, "1");
-    assert_number(item->usage.output, "2");
+    assert_number(item->usage.output, "5");
     assert_number(item->usage.reasoning, "3");
     assert_number(item->usage.cache_read, "4");
     assert_number(item->usage.cache_write, "5");
@@ -255,7 +255,7 @@ TEST(model_opencode__steps_are_messages)
     model_kit_read(&kit, "opencode", &files);
     assert_int_equal(kit.count, 4);
     assert_int_equal(kit.items[1].block_count, 2);
-    assert_number(kit.items[1].usage.output, "2");
+    assert_number(kit.items[1].usage.output, "5");
     assert_int_equal(kit.items[2].role, WAL__ROLE_TOOL);
     assert_is(kit.items[3].blocks[0].text, "two");
     assert_int_equal(kit.items[3].usage.output.size, 0);

@@ -66,17 +66,13 @@ const struct wal__field wal__claude_usage[] = {
 
 static void write_image(struct wal__json_out *out, const struct wal__model_block *block)
 {
-    wal__json_out_member_str(out, "type", "image");
-    wal__json_out_member_open(out, "source", '{');
+    wal__model_put(out, "'type':'image','source':{");
     if (block->url.size > 0) {
-        wal__json_out_member_str(out, "type", "url");
-        wal__json_out_member(out, "url", block->url);
+        wal__model_print(out, "'type':'url','url':%}", block->url);
     } else {
-        wal__json_out_member_str(out, "type", "base64");
-        wal__json_out_member_text(out, "media_type", block->media);
-        wal__json_out_member_text(out, "data", block->data);
+        wal__model_print(out, "'type':'base64','media_type':$,'data':$}", block->media,
+                         block->data);
     }
-    wal__json_out_close(out, '}');
 }
 
 const struct wal__block_form wal__claude_blocks = {
@@ -264,16 +260,12 @@ static bool save_prompt(struct claude_listing *listing, struct wal__json_span pr
 static void write_prompt(struct wal__model_writer *writer, struct claude_listing *listing,
                          struct wal__json_span session)
 {
-    struct wal__json_out *out = &writer->out;
+    const struct wal__json_span prompt = {listing->prompt, listing->prompt_size};
 
     listing->last = writer->size;
-    wal__json_out_open(out, '{');
-    wal__json_out_member_str(out, "type", "last-prompt");
-    wal__json_out_member_text(out, "lastPrompt",
-                              (struct wal__json_span){listing->prompt, listing->prompt_size});
-    wal__json_out_member(out, "sessionId", session);
-    wal__json_out_member_bool(out, "walconv", true);
-    wal__json_out_close_line(out);
+    wal__model_print(&writer->out,
+                     "{'type':'last-prompt','lastPrompt':$,'sessionId':%,'walconv':true}\n", prompt,
+                     session);
     listing->is_near_start |= writer->size <= SCAN_WINDOW;
 }
 
@@ -337,25 +329,21 @@ static void open_row(struct wal__model_writer *writer, const struct wal__model_i
     const struct claude *claude = writer->state;
     struct wal__json_out *out = &writer->out;
 
-    wal__json_out_open(out, '{');
-    wal__json_out_member(out, "parentUuid", wal__model_or(parent, "null"));
+    wal__model_print(out, "{'parentUuid':%", wal__model_or(parent, "null"));
     if (item->kind == WAL__ITEM_COMPACTION && parent.size == 0) {
-        wal__json_out_member(out, "logicalParentUuid", wal__model_or(item->parent, "null"));
+        wal__model_print(out, "'logicalParentUuid':%", wal__model_or(item->parent, "null"));
     }
-    wal__json_out_member_bool(out, "isSidechain", item->is_sidechain || claude->is_agent);
-    wal__json_out_member_str(out, "userType", "external");
-    wal__json_out_member(out, "cwd", wal__model_or(writer->session->cwd, "\"/\""));
-    wal__json_out_member(out, "sessionId", claude->session);
-    wal__json_out_member_str(out, "version", "2.0.0");
-    wal__json_out_member_str(out, "gitBranch", "");
+    wal__model_print(out,
+                     "'isSidechain':%,'userType':'external','cwd':%,'sessionId':%,"
+                     "'version':'2.0.0','gitBranch':''",
+                     wal__model_bool(item->is_sidechain || claude->is_agent),
+                     wal__model_or(writer->session->cwd, "\"/\""), claude->session);
 }
 
 static void close_row(struct wal__json_out *out, struct wal__json_span id,
                       struct wal__json_span time)
 {
-    wal__json_out_member(out, "uuid", id);
-    wal__model_write_time(out, "timestamp", time);
-    wal__json_out_close_line(out);
+    wal__model_print(out, "'uuid':%,'timestamp':@}\n", id, time);
 }
 
 /* --- answer -------------------------------------------------------------- */
@@ -380,24 +368,20 @@ static void write_answer(struct wal__model_writer *writer, const struct wal__mod
     const struct wal__word *stop = wal__word_of(wal__claude_stops, item->stop);
     struct wal__json_out *out = &writer->out;
 
-    wal__json_out_member_open(out, "message", '{');
+    wal__model_put(out, "'message':{");
     write_answer_id(out, item);
-    wal__json_out_member_str(out, "type", "message");
-    wal__json_out_member_str(out, "role", "assistant");
-    wal__json_out_member(out, "model", wal__model_or(item->model, "\"unknown\""));
+    wal__model_print(out, "'type':'message','role':'assistant','model':%",
+                     wal__model_or(item->model, "\"unknown\""));
     wal__content_write_blocks(out, "content", &wal__claude_blocks,
                               count > 0 ? &item->blocks[first] : item->blocks, count);
     if (stop != NULL) {
         wal__json_out_member_str(out, "stop_reason", stop->name);
     } else {
-        wal__json_out_member(out, "stop_reason", wal__model_literal("null"));
+        wal__model_put(out, "'stop_reason':null");
     }
-    wal__json_out_member(out, "stop_sequence", wal__model_literal("null"));
-    wal__json_out_member_open(out, "usage", '{');
+    wal__model_put(out, "'stop_sequence':null,'usage':{");
     wal__fields_write(out, wal__claude_usage, &item->usage);
-    wal__json_out_close(out, '}');
-    wal__json_out_close(out, '}');
-    wal__json_out_member_str(out, "type", "assistant");
+    wal__model_put(out, "}},'type':'assistant'");
 }
 
 /* Writes one row per block; the last one has the item's id. */
@@ -435,16 +419,10 @@ static void write_content(struct wal__json_out *out, const struct wal__model_ite
 
 static void write_result(struct wal__json_out *out, const struct wal__model_item *item)
 {
-    wal__json_out_member_open(out, "content", '[');
-    wal__json_out_open(out, '{');
-    wal__json_out_member(out, "tool_use_id", wal__model_or(item->call, "\"\""));
-    wal__json_out_member_str(out, "type", "tool_result");
+    wal__model_print(out, "'content':[{'tool_use_id':%,'type':'tool_result'",
+                     wal__model_or(item->call, "\"\""));
     write_content(out, item);
-    if (item->is_error) {
-        wal__json_out_member_bool(out, "is_error", true);
-    }
-    wal__json_out_close(out, '}');
-    wal__json_out_close(out, ']');
+    wal__model_put(out, item->is_error ? "'is_error':true}]" : "}]");
 }
 
 static void write_user(struct wal__model_writer *writer, const struct wal__model_item *item)
@@ -452,18 +430,13 @@ static void write_user(struct wal__model_writer *writer, const struct wal__model
     struct wal__json_out *out = &writer->out;
 
     open_row(writer, item, item->parent);
-    wal__json_out_member_str(out, "type", "user");
-    wal__json_out_member_open(out, "message", '{');
-    wal__json_out_member_str(out, "role", "user");
+    wal__model_put(out, "'type':'user','message':{'role':'user'");
     if (item->role == WAL__ROLE_TOOL) {
         write_result(out, item);
     } else {
         write_content(out, item);
     }
-    wal__json_out_close(out, '}');
-    if (item->is_meta) {
-        wal__json_out_member_bool(out, "isMeta", true);
-    }
+    wal__model_put(out, item->is_meta ? "},'isMeta':true" : "}");
     close_row(out, item->id, item->time);
 }
 
@@ -472,13 +445,11 @@ static void write_system(struct wal__model_writer *writer, const struct wal__mod
     struct wal__json_out *out = &writer->out;
 
     open_row(writer, item, item->parent);
-    wal__json_out_member_str(out, "type", "system");
-    wal__json_out_member_str(out, "subtype", "walconv_message");
+    wal__model_put(out, "'type':'system','subtype':'walconv_message'");
     wal__content_write_texts(out, "content", item->blocks, item->block_count, "", false);
     wal__content_write_blocks(out, "contentBlocks", &wal__claude_blocks, item->blocks,
                               item->block_count);
-    wal__json_out_member_str(out, "level", "info");
-    wal__json_out_member_bool(out, "isMeta", false);
+    wal__model_put(out, "'level':'info','isMeta':false");
     close_row(out, item->id, item->time);
 }
 
@@ -505,36 +476,27 @@ static bool write_compaction(struct wal__model_writer *writer, const struct wal_
         return false;
     }
     open_row(writer, item, none);
-    wal__json_out_member_str(out, "type", "system");
-    wal__json_out_member_str(out, "subtype", "compact_boundary");
-    wal__json_out_member_str(out, "content", "Conversation compacted");
-    wal__json_out_member_bool(out, "isMeta", false);
-    wal__json_out_member_str(out, "level", "info");
-    wal__json_out_member_open(out, "compactMetadata", '{');
-    wal__json_out_member_str(out, "trigger", "manual");
-    wal__json_out_optional(out, "preTokens", item->tokens);
+    wal__model_print(out,
+                     "'type':'system','subtype':'compact_boundary','content':'Conversation "
+                     "compacted','isMeta':false,'level':'info','compactMetadata':{"
+                     "'trigger':'manual','preTokens':?",
+                     item->tokens);
     if (item->target.size > 0) {
         /* The entries that are kept: the first one, the last one, and the entry that they now
          * follow. */
-        wal__json_out_member_open(out, "preservedSegment", '{');
-        wal__json_out_member(out, "headUuid", item->target);
-        wal__json_out_member(out, "anchorUuid", item->id);
-        wal__json_out_member(out, "tailUuid", wal__model_or(item->parent, "null"));
-        wal__json_out_close(out, '}');
+        wal__model_print(out, "'preservedSegment':{'headUuid':%,'anchorUuid':%,'tailUuid':%}",
+                         item->target, item->id, wal__model_or(item->parent, "null"));
     }
-    wal__json_out_close(out, '}');
+    wal__model_put(out, "}");
     close_row(out, id, item->time);
     if (item->text.size == 0) {
         return true;
     }
     open_row(writer, item, id);
-    wal__json_out_member_str(out, "type", "user");
-    wal__json_out_member_open(out, "message", '{');
-    wal__json_out_member_str(out, "role", "user");
-    wal__json_out_member(out, "content", item->text);
-    wal__json_out_close(out, '}');
-    wal__json_out_member_bool(out, "isCompactSummary", true);
-    wal__json_out_member_bool(out, "isVisibleInTranscriptOnly", true);
+    wal__model_print(out,
+                     "'type':'user','message':{'role':'user','content':%},"
+                     "'isCompactSummary':true,'isVisibleInTranscriptOnly':true",
+                     item->text);
     close_row(out, item->id, item->time);
     return true;
 }
@@ -545,9 +507,8 @@ static void open_metadata_row(struct wal__model_writer *writer, const char *type
 {
     const struct claude *claude = writer->state;
 
-    wal__json_out_open(&writer->out, '{');
-    wal__json_out_member_str(&writer->out, "type", type);
-    wal__json_out_member(&writer->out, "sessionId", claude->session);
+    wal__model_print(&writer->out, "{'type':$,'sessionId':%", wal__model_literal(type),
+                     claude->session);
 }
 
 /* Writes an item that the client has no row for, or a title. */
@@ -558,22 +519,19 @@ static void write_metadata_row(struct wal__model_writer *writer, const struct wa
     struct wal__json_out *out = &writer->out;
 
     if (item->kind == WAL__ITEM_TITLE) {
-        wal__json_out_open(out, '{');
-        wal__json_out_member_str(out, "type", type->name);
+        wal__model_print(out, "{'type':$", wal__model_literal(type->name));
         wal__fields_write(out, type->fields, item);
-        wal__json_out_member(out, "sessionId", claude->session);
-        wal__json_out_close_line(out);
+        wal__model_print(out, "'sessionId':%}\n", claude->session);
         return;
     }
     open_metadata_row(writer, type->name);
     if (item->kind == WAL__ITEM_LINE) {
-        wal__json_out_member_str(out, "dialect", item->dialect->name);
-        wal__json_out_member(out, "data", item->data);
+        wal__model_print(out, "'dialect':$,'data':%", wal__model_literal(item->dialect->name),
+                         item->data);
     } else {
         wal__fields_write(out, type->fields, item);
     }
-    wal__model_write_time(out, "timestamp", item->time);
-    wal__json_out_close_line(out);
+    wal__model_print(out, "'timestamp':@}\n", item->time);
 }
 
 /* Writes a row that only this client understands, with the mapped ids. */
@@ -756,19 +714,16 @@ static bool claude_end(struct wal__model_writer *writer)
 /* Writes a row after `id`: the client takes the last row for the tip. */
 static bool claude_head(struct wal__model_writer *writer, struct wal__json_span id)
 {
-    struct wal__json_out *out = &writer->out;
-    struct wal__model_item item = {.time = writer->session->time};
+    struct wal__model_item item = {.time = writer->session->time,
+                                   .id = wal__model_literal("\"walconv_head\"")};
 
-    item.id = wal__model_literal("\"walconv_head\"");
     if (!wal__model_derive_id(writer, &item, writer->items, &item.id)) {
         return false;
     }
     open_row(writer, &item, id);
-    wal__json_out_member_str(out, "type", "system");
-    wal__json_out_member_str(out, "subtype", "walconv_head");
-    wal__json_out_member_str(out, "content", "");
-    wal__json_out_member_bool(out, "isMeta", true);
-    close_row(out, item.id, item.time);
+    wal__model_put(&writer->out,
+                   "'type':'system','subtype':'walconv_head','content':'','isMeta':true");
+    close_row(&writer->out, item.id, item.time);
     return true;
 }
 

@@ -68,13 +68,11 @@ static struct wal__json_out *open_line(struct wal__model_writer *writer, struct 
     struct wal__json_out *out = &writer->out;
     struct codex *codex = writer->state;
 
-    wal__json_out_open(out, '{');
-    wal__model_write_time(out, "timestamp", time);
+    wal__model_print(out, "{'timestamp':@", time);
     if (codex->is_paginated) {
         wal__json_out_member_count(out, "ordinal", codex->ordinal++);
     }
-    wal__json_out_member_str(out, "type", type);
-    wal__json_out_member_open(out, "payload", '{');
+    wal__model_print(out, "'type':$,'payload':{", wal__model_literal(type));
     return out;
 }
 
@@ -89,8 +87,7 @@ static struct wal__json_out *open_event(struct wal__model_writer *writer,
 
 static void close_line(struct wal__json_out *out)
 {
-    wal__json_out_close(out, '}');
-    wal__json_out_close_line(out);
+    wal__model_put(out, "}}\n");
 }
 
 /* Writes a line, or several, unchanged. Returns the type of the last one. */
@@ -127,21 +124,15 @@ static bool write_source(struct wal__model_writer *writer)
     struct wal__json_out *out = &writer->out;
 
     if (starter.size == 0) {
-        wal__json_out_member_str(out, "source", "cli");
+        wal__model_put(out, "'source':'cli'");
         return true;
     }
     starter = wal__model_session_uuid(starter, writer->scratch);
     if (starter.data == NULL) {
         return false;
     }
-    wal__json_out_member_open(out, "source", '{');
-    wal__json_out_member_open(out, "subagent", '{');
-    wal__json_out_member_open(out, "thread_spawn", '{');
-    wal__json_out_member(out, "parent_thread_id", starter);
-    wal__json_out_member_int(out, "depth", 1);
-    wal__json_out_close(out, '}');
-    wal__json_out_close(out, '}');
-    wal__json_out_close(out, '}');
+    wal__model_print(out, "'source':{'subagent':{'thread_spawn':{'parent_thread_id':%,'depth':1}}}",
+                     starter);
     return true;
 }
 
@@ -160,12 +151,10 @@ static bool write_header(struct wal__model_writer *writer)
         return false;
     }
     out = open_line(writer, session->time, "session_meta");
-    wal__json_out_member(out, "id", id);
-    wal__json_out_optional(out, "forked_from_id", parent);
-    wal__model_write_time(out, "timestamp", session->time);
-    wal__json_out_member(out, "cwd", wal__model_or(session->cwd, "\"/\""));
-    wal__json_out_member_str(out, "originator", "walconv");
-    wal__json_out_member_str(out, "cli_version", "0.0.0");
+    wal__model_print(out,
+                     "'id':%,'forked_from_id':?,'timestamp':@,'cwd':%,"
+                     "'originator':'walconv','cli_version':'0.0.0'",
+                     id, parent, session->time, wal__model_or(session->cwd, "\"/\""));
     if (!write_source(writer)) {
         return false;
     }
@@ -173,15 +162,13 @@ static bool write_header(struct wal__model_writer *writer)
         wal__json_out_member(out, "model_provider", session->provider);
     }
     if (codex->is_paginated) {
-        wal__json_out_member_str(out, "history_mode", "paginated");
+        wal__model_put(out, "'history_mode':'paginated'");
     }
     close_line(out);
     return true;
 }
 
-/* Writes the header that was read if it has the session's id: that of a fork is another thread's.
- */
-
+/* Writes the header that was read if it has the session's id: that of a fork is another thread's. */
 static bool codex_begin(struct wal__model_writer *writer)
 {
     const struct wal__model_session *session = writer->session;
@@ -287,11 +274,10 @@ static void open_shown(struct encoder *to, const struct shown *shown)
         write_turn(to, "task_started");
     }
     (void)open_event(writer, to->item->time, "item_completed");
-    wal__json_out_optional(out, "thread_id",
-                           wal__model_session_uuid(writer->session->id, writer->scratch));
+    wal__model_print(out, "'thread_id':?",
+                     wal__model_session_uuid(writer->session->id, writer->scratch));
     write_number_id(to, "turn_id", "turn-", codex->turn);
-    wal__json_out_member_open(out, "item", '{');
-    wal__json_out_member_str(out, "type", shown->item);
+    wal__model_print(out, "'item':{'type':$", wal__model_literal(shown->item));
     write_number_id(to, "id", "item-", codex->ordinal);
 }
 
@@ -319,25 +305,20 @@ static void write_shown(struct encoder *to, const struct shown *shown,
     }
     open_shown(to, shown);
     if (codex->is_paginated) {
-        wal__json_out_member_open(out, "content", '[');
-        wal__json_out_open(out, '{');
-        wal__json_out_member_str(out, "type", shown->text);
+        wal__model_print(out, "'content':[{'type':$", wal__model_literal(shown->text));
         wal__content_write_texts(out, "text", blocks, count, "\n", false);
-        wal__json_out_close(out, '}');
+        wal__model_put(out, "}");
     } else {
         wal__content_write_texts(out, "message", blocks, count, "\n", false);
-        if (has_images) {
-            wal__json_out_member_open(out, "images", '[');
-        }
+        wal__model_put(out, has_images ? "'images':[" : "");
     }
     for (size_t i = 0; has_images && i < count; i++) {
         if (blocks[i].kind == WAL__BLOCK_IMAGE && !codex->is_paginated) {
             wal__content_write_url(out, NULL, &blocks[i]);
         } else if (blocks[i].kind == WAL__BLOCK_IMAGE) {
-            wal__json_out_open(out, '{');
-            wal__json_out_member_str(out, "type", "image");
+            wal__model_put(out, "{'type':'image'");
             wal__content_write_url(out, "image_url", &blocks[i]);
-            wal__json_out_close(out, '}');
+            wal__model_put(out, "}");
         }
     }
     if (codex->is_paginated || has_images) {
@@ -357,12 +338,9 @@ static void write_message(struct encoder *to, const char *role, const struct sho
         write_shown(to, shown, blocks, count);
     }
     (void)open_line(to->writer, to->item->time, "response_item");
-    wal__json_out_member_str(out, "type", "message");
-    wal__json_out_member_str(out, "role", role);
+    wal__model_print(out, "'type':'message','role':$", wal__model_literal(role));
     wal__content_write_blocks(out, "content", form, blocks, count);
-    if (to->item->is_meta) {
-        wal__json_out_member_bool(out, "walconvMeta", true);
-    }
+    wal__model_put(out, to->item->is_meta ? "'walconvMeta':true" : "");
     close_line(out);
 }
 
@@ -384,37 +362,26 @@ static bool is_foreign(const struct encoder *to, struct wal__json_span signature
 static void write_thinking(struct encoder *to, const struct wal__model_block *block)
 {
     const struct codex *codex = to->writer->state;
+    const struct wal__json_span none = {NULL, 0};
     struct wal__json_out *out = to->out;
     bool is_foreign_signature = is_foreign(to, block->signature);
 
     if (block->text.size > 2 && !to->has_events) {
         open_shown(to, &shown_thinking);
-        if (codex->is_paginated) {
-            wal__json_out_member_open(out, "summary_text", '[');
-            wal__json_out_value(out, block->text);
-            wal__json_out_close(out, ']');
-            wal__json_out_member(out, "raw_content", wal__model_literal("[]"));
-        } else {
-            wal__json_out_member(out, "text", block->text);
-        }
+        wal__model_print(out,
+                         codex->is_paginated ? "'summary_text':[%],'raw_content':[]" : "'text':%",
+                         block->text);
         close_shown(to);
     }
     (void)open_line(to->writer, to->item->time, "response_item");
-    wal__json_out_member_str(out, "type", "reasoning");
-    wal__json_out_member_open(out, "summary", '[');
+    wal__model_put(out, "'type':'reasoning','summary':[");
     if (!block->is_redacted) {
-        wal__json_out_open(out, '{');
-        wal__json_out_member_str(out, "type", "summary_text");
-        wal__json_out_member(out, "text", wal__model_or(block->text, "\"\""));
-        wal__json_out_close(out, '}');
+        wal__model_print(out, "{'type':'summary_text','text':%}",
+                         wal__model_or(block->text, "\"\""));
     }
-    wal__json_out_close(out, ']');
-    wal__json_out_member(out, "encrypted_content",
-                         is_foreign_signature ? wal__model_literal("null")
-                                              : wal__model_or(block->signature, "null"));
-    if (is_foreign_signature) {
-        wal__json_out_optional(out, "signature", block->signature);
-    }
+    wal__model_print(out, "],'encrypted_content':%,'signature':?",
+                     wal__model_or(is_foreign_signature ? none : block->signature, "null"),
+                     is_foreign_signature ? block->signature : none);
     close_line(out);
 }
 
@@ -423,10 +390,9 @@ static void write_call(struct encoder *to, const struct wal__model_block *block)
     struct wal__json_out *out = to->out;
 
     (void)open_line(to->writer, to->item->time, "response_item");
-    wal__json_out_member_str(out, "type", "function_call");
-    wal__json_out_member(out, "name", wal__model_or(block->name, "\"\""));
-    wal__json_out_member_text(out, "arguments", wal__model_or(block->arguments, "{}"));
-    wal__json_out_member(out, "call_id", wal__model_or(block->id, "\"\""));
+    wal__model_print(out, "'type':'function_call','name':%,'arguments':$,'call_id':%",
+                     wal__model_or(block->name, "\"\""), wal__model_or(block->arguments, "{}"),
+                     wal__model_or(block->id, "\"\""));
     close_line(out);
 }
 
@@ -436,8 +402,8 @@ static void write_result(struct encoder *to)
     struct wal__json_out *out = to->out;
 
     (void)open_line(to->writer, item->time, "response_item");
-    wal__json_out_member_str(out, "type", "function_call_output");
-    wal__json_out_member(out, "call_id", wal__model_or(item->call, "\"\""));
+    wal__model_print(out, "'type':'function_call_output','call_id':%",
+                     wal__model_or(item->call, "\"\""));
     if (item->block_count == 0 ||
         (item->block_count == 1 && item->blocks[0].kind == WAL__BLOCK_TEXT)) {
         wal__content_write_texts(out, "output", item->blocks, item->block_count, "\n", false);
@@ -456,8 +422,7 @@ static void separate_answers(struct encoder *to)
 
     if (codex->is_answering && (answer == 0 || answer != codex->answer)) {
         (void)open_event(to->writer, to->item->time, "token_count");
-        wal__json_out_member(to->out, "info", wal__model_literal("null"));
-        wal__json_out_member(to->out, "rate_limits", wal__model_literal("null"));
+        wal__model_put(to->out, "'info':null,'rate_limits':null");
         close_line(to->out);
     }
     codex->is_answering = true;
@@ -524,9 +489,9 @@ static void write_title(struct encoder *to)
     struct wal__json_out *out = to->out;
 
     (void)open_event(to->writer, to->item->time, "thread_name_updated");
-    wal__json_out_member(out, "thread_id",
-                         wal__model_session_uuid(to->writer->session->id, to->writer->scratch));
-    wal__json_out_member(out, "thread_name", wal__model_or(to->item->text, "\"\""));
+    wal__model_print(out, "'thread_id':%,'thread_name':%",
+                     wal__model_session_uuid(to->writer->session->id, to->writer->scratch),
+                     wal__model_or(to->item->text, "\"\""));
     close_line(out);
 }
 
@@ -544,11 +509,8 @@ static bool codex_end(struct wal__model_writer *writer)
         !wal__model_write_file(writer, "session_index.jsonl", WAL__OUTPUT_SHARED_LINE)) {
         return false;
     }
-    wal__json_out_open(out, '{');
-    wal__json_out_member(out, "id", id);
-    wal__json_out_member(out, "thread_name", codex->title);
-    wal__model_write_time(out, "updated_at", codex->title_time);
-    wal__json_out_close_line(out);
+    wal__model_print(out, "{'id':%,'thread_name':%,'updated_at':@}\n", id, codex->title,
+                     codex->title_time);
     return !out->has_failed;
 }
 

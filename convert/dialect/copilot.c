@@ -482,9 +482,7 @@ static void keep_last(struct copilot_writer *copilot, struct wal__json_span id)
 /* Opens an event and its data. */
 static void open_event(struct wal__json_out *out, const char *type)
 {
-    wal__json_out_open(out, '{');
-    wal__json_out_member_str(out, "type", type);
-    wal__json_out_member_open(out, "data", '{');
+    wal__model_print(out, "{'type':$,'data':{", wal__model_literal(type));
 }
 
 /* Closes them; the event is the next one of the chain. */
@@ -492,13 +490,9 @@ static void close_event(struct wal__model_writer *writer, struct wal__json_span 
                         struct wal__json_span time)
 {
     struct copilot_writer *copilot = writer->state;
-    struct wal__json_out *out = &writer->out;
 
-    wal__json_out_close(out, '}');
-    wal__json_out_member(out, "id", id);
-    wal__model_write_time(out, "timestamp", time);
-    wal__json_out_member(out, "parentId", wal__model_or(copilot->last, "null"));
-    wal__json_out_close_line(out);
+    wal__model_print(&writer->out, "},'id':%,'timestamp':@,'parentId':%}\n", id, time,
+                     wal__model_or(copilot->last, "null"));
     keep_last(copilot, id);
 }
 
@@ -518,15 +512,10 @@ static bool copilot_begin(struct wal__model_writer *writer)
         return true;
     }
     open_event(out, "session.start");
-    wal__json_out_member(out, "sessionId", id);
-    wal__json_out_member_int(out, "version", 1);
-    wal__json_out_member_str(out, "producer", "agentwal");
-    wal__json_out_member_str(out, "copilotVersion", "1.0.0");
-    wal__model_write_time(out, "startTime", session->time);
-    wal__json_out_optional(out, "selectedModel", session->model);
-    wal__json_out_member_open(out, "context", '{');
-    wal__json_out_member(out, "cwd", wal__model_or(session->cwd, "\"/\""));
-    wal__json_out_close(out, '}');
+    wal__model_print(out,
+                     "'sessionId':%,'version':1,'producer':'agentwal','copilotVersion':'1.0.0',"
+                     "'startTime':@,'selectedModel':?,'context':{'cwd':%}",
+                     id, session->time, session->model, wal__model_or(session->cwd, "\"/\""));
     if (!wal__model_derive_id(writer, &item, 0, &item.id)) {
         return false;
     }
@@ -542,17 +531,15 @@ static void write_images(struct wal__json_out *out, const char *key, const char 
         if (blocks[i].kind != WAL__BLOCK_IMAGE) {
             continue;
         }
-        wal__json_out_open(out, '{');
-        wal__json_out_member_str(out, "type", type);
+        wal__model_print(out, "{'type':$", wal__model_literal(type));
         if (blocks[i].url.size > 0) {
-            wal__json_out_member_str(out, "mimeType", "image/png");
-            wal__json_out_member_str(out, "omittedReason", "asset_unavailable");
-            wal__json_out_member(out, "walconvUrl", blocks[i].url);
+            wal__model_print(out,
+                             "'mimeType':'image/png','omittedReason':'asset_unavailable',"
+                             "'walconvUrl':%}",
+                             blocks[i].url);
         } else {
-            wal__json_out_member_text(out, "mimeType", blocks[i].media);
-            wal__json_out_member_text(out, "data", blocks[i].data);
+            wal__model_print(out, "'mimeType':$,'data':$}", blocks[i].media, blocks[i].data);
         }
-        wal__json_out_close(out, '}');
     }
     wal__json_out_close(out, ']');
 }
@@ -629,20 +616,17 @@ static void write_answer_event(struct wal__model_writer *writer, const struct wa
     struct wal__json_out *out = &writer->out;
 
     open_event(out, "assistant.message");
-    wal__json_out_member(out, "messageId", id);
-    wal__json_out_optional(out, "apiCallId", answer_id);
-    wal__json_out_optional(out, "model", item->model);
+    wal__model_print(out, "'messageId':%,'apiCallId':?,'model':?", id, answer_id, item->model);
     if (count > 0 && blocks[0].kind == WAL__BLOCK_THINKING) {
         wal__json_out_member(out, "reasoningText", wal__model_or(blocks[0].text, "\"\""));
     }
     write_content(out, "attachments", "blob", blocks, count);
-    wal__json_out_member_open(out, "toolRequests", '[');
+    wal__model_put(out, "'toolRequests':[");
     for (size_t i = 0; i < count; i++) {
         if (blocks[i].kind == WAL__BLOCK_TOOL_CALL) {
             wal__json_out_open(out, '{');
             write_call(out, &blocks[i], "name");
-            wal__json_out_member_str(out, "type", "function");
-            wal__json_out_close(out, '}');
+            wal__model_put(out, "'type':'function'}");
         }
     }
     wal__json_out_close(out, ']');
@@ -686,17 +670,15 @@ static void write_result(struct wal__model_writer *writer, const struct wal__mod
     struct wal__json_out *out = &writer->out;
 
     open_event(out, "tool.execution_complete");
-    wal__json_out_member(out, "toolCallId", wal__model_or(item->call, "\"\""));
-    wal__json_out_optional(out, "toolName", item->name);
-    wal__json_out_member_bool(out, "success", !item->is_error);
-    wal__json_out_member_open(out, "result", '{');
+    wal__model_print(out, "'toolCallId':%,'toolName':?,'success':%,'result':{",
+                     wal__model_or(item->call, "\"\""), item->name,
+                     wal__model_bool(!item->is_error));
     write_content(out, "contents", "image", item->blocks, item->block_count);
-    wal__json_out_close(out, '}');
     if (item->is_error) {
-        wal__json_out_member_open(out, "error", '{');
+        wal__model_put(out, "},'error':{");
         wal__content_write_texts(out, "message", item->blocks, item->block_count, "\n", true);
-        wal__json_out_close(out, '}');
     }
+    wal__model_put(out, "}");
     close_event(writer, item->id, item->time);
 }
 
@@ -736,9 +718,8 @@ static bool copilot_item(struct wal__model_writer *writer, const struct wal__mod
         return write_message(writer, item);
     case WAL__ITEM_COMPACTION:
         open_event(out, "session.compaction_complete");
-        wal__json_out_member_bool(out, "success", true);
-        wal__json_out_optional(out, "preCompactionTokens", item->tokens);
-        wal__json_out_member(out, "summaryContent", wal__model_or(item->text, "\"\""));
+        wal__model_print(out, "'success':true,'preCompactionTokens':?,'summaryContent':%",
+                         item->tokens, wal__model_or(item->text, "\"\""));
         close_event(writer, item->id, item->time);
         break;
     case WAL__ITEM_MODEL_CHANGE:

@@ -326,23 +326,13 @@ static const char *entries_path(const struct wal__model_session *session, uint32
 static void open_entry(struct wal__json_out *out, const char *type,
                        const struct wal__model_item *item)
 {
-    wal__json_out_open(out, '{');
-    wal__json_out_member(out, "id", item->id);
-    wal__json_out_optional(out, "parentId", item->parent);
-    wal__json_out_member_str(out, "type", type);
-    wal__model_write_time(out, "timestamp", item->time);
-    wal__json_out_member_open(out, "payload", '{');
+    wal__model_print(out, "{'id':%,'parentId':?,'type':$,'timestamp':@,'payload':{", item->id,
+                     item->parent, wal__model_literal(type), item->time);
 }
 
 static void close_entry(struct wal__json_out *out, const struct wal__model_item *item)
 {
-    wal__json_out_close(out, '}');
-    if (item->is_sidechain) {
-        wal__json_out_member_open(out, "meta", '{');
-        wal__json_out_member_bool(out, "isSidechain", true);
-        wal__json_out_close(out, '}');
-    }
-    wal__json_out_close_line(out);
+    wal__model_put(out, item->is_sidechain ? "},'meta':{'isSidechain':true}}\n" : "}}\n");
 }
 
 static bool entries_begin(struct wal__model_writer *writer)
@@ -364,7 +354,7 @@ static bool entries_begin(struct wal__model_writer *writer)
         return true;
     }
     open_entry(out, type->name, &item);
-    wal__json_out_member_int(out, "version", 1);
+    wal__model_put(out, "'version':1");
     wal__fields_write(out, type->fields, &entry);
     close_entry(out, &item);
     return true;
@@ -416,18 +406,15 @@ static void write_message(struct wal__json_out *out, const struct wal__model_ite
     open_entry(out, "message", item);
     wal__json_out_member_str(out, "role", wal__role_names[item->role]);
     if (item->role == WAL__ROLE_TOOL) {
-        wal__json_out_optional(out, "toolCallId", item->call);
-        wal__json_out_optional(out, "toolName", item->name);
-        wal__json_out_member_bool(out, "isError", item->is_error);
+        wal__model_print(out, "'toolCallId':?,'toolName':?,'isError':%", item->call, item->name,
+                         wal__model_bool(item->is_error));
     } else if (item->is_meta) {
-        wal__json_out_member_bool(out, "isMeta", true);
-        wal__json_out_optional(out, "name", item->name);
+        wal__model_print(out, "'isMeta':true,'name':?", item->name);
     }
     write_content(out, item);
     if (item->role == WAL__ROLE_ASSISTANT) {
-        wal__json_out_optional(out, "id", item->answer_id);
-        wal__json_out_optional(out, "provider", item->provider);
-        wal__json_out_optional(out, "model", item->model);
+        wal__model_print(out, "'id':?,'provider':?,'model':?", item->answer_id, item->provider,
+                         item->model);
         write_usage(out, &item->usage);
         if (stop != NULL) {
             wal__json_out_member_str(out, "stopReason", stop->name);
@@ -439,12 +426,10 @@ static void write_message(struct wal__json_out *out, const struct wal__model_ite
 static void write_foreign(struct wal__json_out *out, const struct wal__model_item *item)
 {
     open_entry(out, "custom", item);
-    wal__json_out_member_str(out, "customType", "walconv.line");
-    wal__json_out_member_str(out, "dialect", item->dialect->name);
-    if (item->is_off_branch) {
-        wal__json_out_member_bool(out, "aside", true);
-    }
-    wal__json_out_member(out, "line", item->data);
+    wal__model_print(out, "'customType':'walconv.line','dialect':$",
+                     wal__model_literal(item->dialect->name));
+    wal__model_put(out, item->is_off_branch ? "'aside':true" : "");
+    wal__model_print(out, "'line':%", item->data);
     close_entry(out, item);
 }
 
@@ -497,7 +482,7 @@ static bool entries_head(struct wal__model_writer *writer, struct wal__json_span
 
     item.id = (struct wal__json_span){(const uint8_t *)text, wal__model_uuid(hash, text)};
     open_entry(&writer->out, "custom", &item);
-    wal__json_out_member_str(&writer->out, "customType", "walconv.head");
+    wal__model_put(&writer->out, "'customType':'walconv.head'");
     close_entry(&writer->out, &item);
     return true;
 }

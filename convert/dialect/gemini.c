@@ -645,29 +645,22 @@ static bool gemini_begin(struct wal__model_writer *writer)
     for (size_t i = 0; i < 64; i++) {
         hash[i] = "0123456789abcdef"[wal__model_hash(i / 16, session->cwd) >> (i % 16 * 4) & 0xF];
     }
-    wal__json_out_open(out, '{');
-    wal__json_out_member(out, "sessionId", id);
-    wal__json_out_member_str(out, "projectHash", hash);
-    wal__model_write_time(out, "startTime", session->time);
     /* The first line stays as it is when lines are appended. */
-    wal__model_write_time(out, "lastUpdated", session->time);
-    wal__json_out_member_str(out, "kind", "main");
+    wal__model_print(out,
+                     "{'sessionId':%,'projectHash':$,'startTime':@,'lastUpdated':@,'kind':'main'",
+                     id, wal__model_literal(hash), session->time, session->time);
     if (session->cwd.size > 2) {
-        wal__json_out_member_open(out, "directories", '[');
-        wal__json_out_value(out, session->cwd);
-        wal__json_out_close(out, ']');
+        wal__model_print(out, "'directories':[%]", session->cwd);
     }
-    wal__json_out_close_line(out);
+    wal__model_put(out, "}\n");
     return true;
 }
 
 static void open_message(struct wal__json_out *out, const struct wal__model_item *item,
                          const char *type)
 {
-    wal__json_out_open(out, '{');
-    wal__json_out_member(out, "id", item->id);
-    wal__model_write_time(out, "timestamp", item->time);
-    wal__json_out_member_str(out, "type", type);
+    wal__model_print(out, "{'id':%,'timestamp':@,'type':$", item->id, item->time,
+                     wal__model_literal(type));
 }
 
 /* Writes what a functionResponse does not have of a result. */
@@ -705,11 +698,8 @@ static void write_thoughts(struct wal__json_out *out, const struct wal__model_it
 {
     wal__json_out_member_open(out, "thoughts", '[');
     for (size_t i = 0; i < count; i++) {
-        wal__json_out_open(out, '{');
-        wal__json_out_member_str(out, "subject", "");
-        wal__json_out_member(out, "description", wal__model_or(item->blocks[i].text, "\"\""));
-        wal__model_write_time(out, "timestamp", item->time);
-        wal__json_out_close(out, '}');
+        wal__model_print(out, "{'subject':'','description':%,'timestamp':@}",
+                         wal__model_or(item->blocks[i].text, "\"\""), item->time);
     }
     wal__json_out_close(out, ']');
 }
@@ -736,34 +726,26 @@ static bool write_answer_line(struct wal__model_writer *writer, const struct hel
     if (line->is_first && !write_tokens(writer, &item->usage)) {
         return false;
     }
-    wal__json_out_optional(out, "model", item->model);
-    wal__json_out_optional(out, "walconvAnswer", item->answer_id);
-    if (calls < item->block_count) {
-        wal__json_out_member_open(out, "toolCalls", '[');
-    }
+    wal__model_print(out, "'model':?,'walconvAnswer':?", item->model, item->answer_id);
+    wal__model_put(out, calls < item->block_count ? "'toolCalls':[" : "");
     for (size_t i = calls; i < item->block_count; i++) {
         const struct wal__model_item *result = line->results != NULL ? &line->results[i] : NULL;
         bool has_result = result != NULL && result->kind == WAL__ITEM_MESSAGE;
 
-        wal__json_out_open(out, '{');
-        wal__json_out_member(out, "id", wal__model_or(item->blocks[i].id, "\"\""));
-        wal__json_out_member(out, "name", wal__model_or(item->blocks[i].name, "\"\""));
+        wal__model_print(out, "{'id':%,'name':%", wal__model_or(item->blocks[i].id, "\"\""),
+                         wal__model_or(item->blocks[i].name, "\"\""));
         wal__content_write_arguments(out, "args", item->blocks[i].arguments);
         if (has_result) {
-            wal__json_out_member_open(out, "result", '[');
+            wal__model_put(out, "'result':[");
             wal__content_write_response(out, result);
-            wal__json_out_close(out, ']');
+            wal__model_put(out, "]");
             write_result_blocks(out, result);
         }
-        wal__json_out_member_str(out, "status",
-                                 has_result && result->is_error ? "error" : "success");
-        wal__model_write_time(out, "timestamp", has_result ? result->time : item->time);
-        wal__json_out_close(out, '}');
+        wal__model_print(out, "'status':$,'timestamp':@}",
+                         wal__model_literal(has_result && result->is_error ? "error" : "success"),
+                         has_result ? result->time : item->time);
     }
-    if (calls < item->block_count) {
-        wal__json_out_close(out, ']');
-    }
-    wal__json_out_close_line(out);
+    wal__model_put(out, calls < item->block_count ? "]}\n" : "}\n");
     return true;
 }
 
@@ -923,9 +905,9 @@ static bool write_result(struct wal__model_writer *writer, const struct wal__mod
         return false;
     }
     open_message(out, item, "user");
-    wal__json_out_member_open(out, "content", '[');
+    wal__model_put(out, "'content':[");
     wal__content_write_response(out, item);
-    wal__json_out_close(out, ']');
+    wal__model_put(out, "]");
     write_result_blocks(out, item);
     wal__json_out_close_line(out);
     return true;
@@ -945,20 +927,13 @@ static bool gemini_item(struct wal__model_writer *writer, const struct wal__mode
     if (item->raw.size > 0) {
         wal__json_out_line(out, item->raw);
     } else if (item->kind == WAL__ITEM_TITLE) {
-        wal__json_out_open(out, '{');
-        wal__json_out_member_open(out, "$set", '{');
-        wal__json_out_member(out, "summary", wal__model_or(item->text, "\"\""));
-        wal__json_out_close(out, '}');
-        wal__json_out_close_line(out);
+        wal__model_print(out, "{'$set':{'summary':%}}\n", wal__model_or(item->text, "\"\""));
     } else if (item->kind == WAL__ITEM_MESSAGE && item->role == WAL__ROLE_ASSISTANT) {
         return write_answer(writer, item);
     } else if (item->kind == WAL__ITEM_MESSAGE) {
         open_message(out, item, is_system ? "info" : "user");
         wal__content_write_parts(out, "content", item->blocks, item->block_count);
-        if (is_system) {
-            wal__json_out_member_bool(out, "walconvSystem", true);
-        }
-        wal__json_out_close_line(out);
+        wal__model_put(out, is_system ? "'walconvSystem':true}\n" : "}\n");
     }
     return true;
 }

@@ -23,6 +23,8 @@
  */
 #include "convert/model/dialect.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "convert/model/model_content.h"
@@ -716,8 +718,7 @@ static int64_t read_ms(struct wal__json_span time)
 static void open_record(struct wal__model_writer *writer, const char *type,
                         struct wal__json_span time)
 {
-    wal__json_out_open(&writer->out, '{');
-    wal__json_out_member_str(&writer->out, "type", type);
+    wal__model_print(&writer->out, "{'type':$", wal__model_literal(type));
     wal__json_out_member_int(&writer->out, "time", read_ms(time));
 }
 
@@ -725,19 +726,10 @@ static void open_record(struct wal__model_writer *writer, const char *type,
 static void write_name(struct wal__json_out *out, const char *key, const char *name,
                        uint64_t number)
 {
-    char digits[24];
-    size_t at = sizeof(digits) - 1;
+    char text[32];
 
-    digits[at] = '\0';
-    do {
-        digits[--at] = (char)('0' + number % 10);
-        number /= 10;
-    } while (number > 0);
-    wal__json_out_key(out, key);
-    wal__json_out_string_begin(out);
-    wal__json_out_string_text(out, wal__model_literal(name));
-    wal__json_out_string_text(out, wal__model_literal(digits + at));
-    wal__json_out_string_end(out);
+    (void)snprintf(text, sizeof(text), "%s%" PRIu64, name, number);
+    wal__json_out_member_str(out, key, text);
 }
 
 /* Opens the record of an event of the open step. */
@@ -749,8 +741,7 @@ static void open_event(struct wal__model_writer *writer, const char *type,
     bool is_step = strncmp(type, "step.", 5) == 0;
 
     open_record(writer, "context.append_loop_event", time);
-    wal__json_out_member_open(out, "event", '{');
-    wal__json_out_member_str(out, "type", type);
+    wal__model_print(out, "'event':{'type':$", wal__model_literal(type));
     wal__json_out_member_count(out, "step", to->steps);
     write_name(out, is_step ? "uuid" : "stepUuid", "step_", to->steps);
     write_name(out, "turnId", "turn_", to->turns);
@@ -758,8 +749,7 @@ static void open_event(struct wal__model_writer *writer, const char *type,
 
 static void close_event(struct wal__model_writer *writer)
 {
-    wal__json_out_close(&writer->out, '}');
-    wal__json_out_close_line(&writer->out);
+    wal__model_put(&writer->out, "}}\n");
 }
 
 static bool kimi_begin(struct wal__model_writer *writer)
@@ -775,14 +765,11 @@ static void begin_records(struct wal__model_writer *writer, const struct wal__mo
     struct writer *to = writer->state;
 
     if (!to->has_begun && (item == NULL || item->raw.size + item->data.size == 0)) {
-        wal__json_out_open(out, '{');
-        wal__json_out_member_str(out, "type", "metadata");
-        wal__json_out_member_str(out, "protocol_version", "1.4");
+        wal__model_put(out, "{'type':'metadata','protocol_version':'1.4'");
         wal__json_out_member_int(out, "created_at", read_ms(session->time));
-        wal__json_out_close_line(out);
+        wal__model_put(out, "}\n");
         open_record(writer, "config.update", session->time);
-        wal__json_out_member(out, "cwd", wal__model_or(session->cwd, "\"/\""));
-        wal__json_out_close_line(out);
+        wal__model_print(out, "'cwd':%}\n", wal__model_or(session->cwd, "\"/\""));
     }
     to->has_begun = true;
 }
@@ -793,7 +780,7 @@ static void end_step(struct wal__model_writer *writer, struct wal__json_span tim
 
     if (to->has_step) {
         open_event(writer, "step.end", time);
-        wal__json_out_member_str(&writer->out, "finishReason", "end_turn");
+        wal__model_put(&writer->out, "'finishReason':'end_turn'");
         close_event(writer);
     }
     to->has_step = false;
@@ -802,27 +789,21 @@ static void end_step(struct wal__model_writer *writer, struct wal__json_span tim
 /* Writes a value of content. */
 static void write_part(struct wal__json_out *out, const struct wal__model_block *block)
 {
+    const struct wal__json_span text = wal__model_or(block->text, "\"\"");
+    const struct wal__json_span none = {NULL, 0};
+
     if (block->kind == WAL__BLOCK_RAW) {
         wal__json_out_compact(out, block->raw);
-        return;
-    }
-    wal__json_out_open(out, '{');
-    if (block->kind == WAL__BLOCK_THINKING) {
-        wal__json_out_member_str(out, "type", "think");
-        if (!block->is_redacted) {
-            wal__json_out_member(out, "think", wal__model_or(block->text, "\"\""));
-        }
-        wal__json_out_optional(out, "encrypted", block->signature);
+    } else if (block->kind == WAL__BLOCK_THINKING) {
+        wal__model_print(out, "{'type':'think','think':?,'encrypted':?}",
+                         block->is_redacted ? none : text, block->signature);
     } else if (block->kind == WAL__BLOCK_IMAGE) {
-        wal__json_out_member_str(out, "type", "image_url");
-        wal__json_out_member_open(out, "imageUrl", '{');
+        wal__model_put(out, "{'type':'image_url','imageUrl':{");
         wal__content_write_url(out, "url", block);
-        wal__json_out_close(out, '}');
+        wal__model_put(out, "}}");
     } else {
-        wal__json_out_member_str(out, "type", "text");
-        wal__json_out_member(out, "text", wal__model_or(block->text, "\"\""));
+        wal__model_print(out, "{'type':'text','text':%}", text);
     }
-    wal__json_out_close(out, '}');
 }
 
 static void write_parts(struct wal__json_out *out, const char *key,
@@ -845,18 +826,14 @@ static void write_message(struct wal__model_writer *writer, const struct wal__mo
     end_step(writer, item->time);
     to->turns += is_user && !item->is_meta ? 1 : 0;
     open_record(writer, "context.append_message", item->time);
-    wal__json_out_member_open(out, "message", '{');
-    wal__json_out_member_str(out, "role", is_user ? "user" : "system");
+    wal__model_put(out, is_user ? "'message':{'role':'user'" : "'message':{'role':'system'");
     write_parts(out, "content", item);
-    wal__json_out_member_open(out, "toolCalls", '[');
-    wal__json_out_close(out, ']');
+    wal__model_put(out, "'toolCalls':[]");
     if (is_user) {
-        wal__json_out_member_open(out, "origin", '{');
-        wal__json_out_member_str(out, "kind", item->is_meta ? "injection" : "user");
-        wal__json_out_close(out, '}');
+        wal__model_put(out, item->is_meta ? "'origin':{'kind':'injection'}"
+                                          : "'origin':{'kind':'user'}");
     }
-    wal__json_out_close(out, '}');
-    wal__json_out_close_line(out);
+    wal__model_put(out, "}}\n");
 }
 
 /* An answer without content has an empty text. */
@@ -874,24 +851,21 @@ static void write_answer(struct wal__model_writer *writer, const struct wal__mod
     close_event(writer);
     if (item->model.size > 0) {
         open_record(writer, "llm.request", item->time);
-        wal__json_out_member(out, "model", item->model);
-        wal__json_out_close_line(out);
+        wal__model_print(out, "'model':%}\n", item->model);
     }
     if (wal__model_has_counts(&item->usage)) {
         open_record(writer, "usage.record", item->time);
-        wal__json_out_optional(out, "model", item->model);
-        wal__json_out_member_open(out, "usage", '{');
+        wal__model_print(out, "'model':?,'usage':{", item->model);
         wal__fields_write(out, usage_fields, &item->usage);
-        wal__json_out_close(out, '}');
-        wal__json_out_close_line(out);
+        wal__model_put(out, "}}\n");
     }
     for (size_t i = 0; i < count; i++) {
         const struct wal__model_block *block = item->block_count > 0 ? &item->blocks[i] : &empty;
 
         if (block->kind == WAL__BLOCK_TOOL_CALL) {
             open_event(writer, "tool.call", item->time);
-            wal__json_out_member(out, "toolCallId", wal__model_or(block->id, "\"\""));
-            wal__json_out_member(out, "name", wal__model_or(block->name, "\"\""));
+            wal__model_print(out, "'toolCallId':%,'name':%", wal__model_or(block->id, "\"\""),
+                             wal__model_or(block->name, "\"\""));
             wal__content_write_arguments(out, "args", block->arguments);
         } else {
             open_event(writer, "content.part", item->time);
@@ -909,17 +883,13 @@ static void write_result(struct wal__model_writer *writer, const struct wal__mod
     bool is_text = item->block_count == 1 && text->kind == WAL__BLOCK_TEXT && text->text.size > 2;
 
     open_event(writer, "tool.result", item->time);
-    wal__json_out_member(out, "toolCallId", wal__model_or(item->call, "\"\""));
-    wal__json_out_member_open(out, "result", '{');
+    wal__model_print(out, "'toolCallId':%,'result':{", wal__model_or(item->call, "\"\""));
     if (is_text) {
         wal__json_out_member(out, "output", text->text);
     } else {
         write_parts(out, "output", item);
     }
-    if (item->is_error) {
-        wal__json_out_member_bool(out, "isError", true);
-    }
-    wal__json_out_close(out, '}');
+    wal__model_put(out, item->is_error ? "'isError':true}" : "}");
     close_event(writer);
 }
 
@@ -935,9 +905,8 @@ static bool kimi_item(struct wal__model_writer *writer, const struct wal__model_
     } else if (item->kind == WAL__ITEM_COMPACTION) {
         end_step(writer, item->time);
         open_record(writer, "context.apply_compaction", item->time);
-        wal__json_out_member(out, "summary", wal__model_or(item->text, "\"\""));
-        wal__json_out_optional(out, "tokensBefore", item->tokens);
-        wal__json_out_close_line(out);
+        wal__model_print(out, "'summary':%,'tokensBefore':?}\n", wal__model_or(item->text, "\"\""),
+                         item->tokens);
     } else if (item->kind == WAL__ITEM_MESSAGE && item->role == WAL__ROLE_ASSISTANT) {
         write_answer(writer, item);
     } else if (item->kind == WAL__ITEM_MESSAGE && item->role == WAL__ROLE_TOOL) {
@@ -972,6 +941,7 @@ static bool kimi_end(struct wal__model_writer *writer)
     const struct wal__model_session *session = writer->session;
     const char *given = wal__model_client_path(session, 0, "kimi");
     struct wal__json_out *out = &writer->out;
+    struct wal__json_span cwd = wal__model_or(session->cwd, "\"/\"");
     const char *state = make_path(session, "state.json", writer->scratch);
     const char *main = make_path(session, "agents/main", writer->scratch);
     char *folder = state != NULL ? wal__arena_copy_text(writer->scratch, state) : NULL;
@@ -986,29 +956,19 @@ static bool kimi_end(struct wal__model_writer *writer)
         return false;
     }
     *strrchr(folder, '/') = '\0';
-    wal__json_out_open(out, '{');
-    wal__model_write_time(out, "createdAt", session->time);
-    wal__model_write_time(out, "updatedAt", session->time);
-    wal__json_out_member_str(out, "title", "New Session");
-    wal__json_out_member_bool(out, "isCustomTitle", false);
-    wal__json_out_member(out, "workDir", wal__model_or(session->cwd, "\"/\""));
-    wal__json_out_member_open(out, "agents", '{');
-    wal__json_out_member_open(out, "main", '{');
+    wal__model_print(out,
+                     "{'createdAt':@,'updatedAt':@,'title':'New Session','isCustomTitle':false,"
+                     "'workDir':%,'agents':{'main':{",
+                     session->time, session->time, cwd);
     write_place(writer, "homedir", main);
-    wal__json_out_member_str(out, "type", "main");
-    wal__json_out_member(out, "parentAgentId", wal__model_literal("null"));
-    wal__json_out_close(out, '}');
-    wal__json_out_close(out, '}');
-    wal__json_out_close(out, '}');
+    wal__model_put(out, "'type':'main','parentAgentId':null}}}");
     if (out->has_failed ||
         !wal__model_write_file(writer, "session_index.jsonl", WAL__OUTPUT_SHARED_LINE)) {
         return false;
     }
-    wal__json_out_open(out, '{');
-    wal__json_out_member(out, "sessionId", session->id);
+    wal__model_print(out, "{'sessionId':%", session->id);
     write_place(writer, "sessionDir", folder);
-    wal__json_out_member(out, "workDir", wal__model_or(session->cwd, "\"/\""));
-    wal__json_out_close_line(out);
+    wal__model_print(out, "'workDir':%}\n", cwd);
     return !out->has_failed;
 }
 

@@ -14,6 +14,7 @@
 #include "convert/dialect/opencode.h"
 #include "convert/dialect/opencode_read.h"
 #include "convert/model/model_content.h"
+#include "convert/model/model_write.h"
 #include "format/json/json_out.h"
 #include "format/json/json_text.h"
 
@@ -250,7 +251,6 @@ static void add_text_2(struct opencode_message *message, struct wal__json_span t
 /* Adds each file of an array: an image, or as a part of version 1. */
 static void add_files_2(struct opencode_message *message, struct wal__json_span array)
 {
-    static const char data_url[] = "data:";
     struct wal__json_scan scan;
     struct wal__json_token value;
 
@@ -268,22 +268,16 @@ static void add_files_2(struct opencode_message *message, struct wal__json_span 
             message->storage->has_failed = true;
             return;
         }
-        wal__json_out_open(&out, '{');
-        wal__json_out_member_str(&out, "type", "file");
-        wal__json_out_member(&out, "mime",
-                             file.mime.size > 0 ? file.mime : wal__model_literal("\"\""));
-        wal__json_out_key(&out, "url");
+        wal__model_print(&out, "{'type':'file','mime':%,'url':", wal__model_or(file.mime, "\"\""));
         wal__json_out_string_begin(&out);
         if (file.data.size > 2) {
-            wal__json_out_string_text(&out, (struct wal__json_span){(const uint8_t *)data_url, 5});
+            wal__json_out_string_text(&out, wal__model_literal("data:"));
             wal__json_out_string_json(&out, file.mime);
-            wal__json_out_string_text(&out,
-                                      (struct wal__json_span){(const uint8_t *)";base64,", 8});
+            wal__json_out_string_text(&out, wal__model_literal(";base64,"));
         }
         wal__json_out_string_json(&out, file.data.size > 2 ? file.data : file.uri);
         wal__json_out_string_end(&out);
-        wal__json_out_optional(&out, "filename", file.name);
-        wal__json_out_close(&out, '}');
+        wal__model_print(&out, "'filename':?}", file.name);
         block->raw = (struct wal__json_span){text.data, text.size};
     }
 }
@@ -393,9 +387,7 @@ static void read_shell_2(struct opencode_message *message, const struct info_2 *
         message->storage->has_failed = true;
         return;
     }
-    wal__json_out_open(&out, '{');
-    wal__json_out_optional(&out, "command", info->command);
-    wal__json_out_close(&out, '}');
+    wal__model_print(&out, "{'command':?}", info->command);
     part.input = (struct wal__json_span){text.data, text.size};
     if (wal__model_text_is(info->status, "running")) {
         part.status = info->status;

@@ -253,10 +253,8 @@ static bool open_part(struct wal__model_writer *writer, const char message[WAL__
     if (!opencode_select_file(writer, "storage/part/", message, opencode_id_span(id))) {
         return false;
     }
-    wal__json_out_open(out, '{');
-    wal__json_out_member(out, "id", opencode_id_span(id));
-    wal__json_out_member(out, "sessionID", opencode_id_span(state->session));
-    wal__json_out_member(out, "messageID", opencode_id_span(message));
+    wal__model_print(out, "{'id':%,'sessionID':%,'messageID':%", opencode_id_span(id),
+                     opencode_id_span(state->session), opencode_id_span(message));
     if (type != NULL) {
         wal__json_out_member_str(out, "type", type);
     }
@@ -283,11 +281,10 @@ static void write_signature(struct wal__json_out *out, const struct wal__model_b
     if (block->signature.size == 0) {
         return;
     }
-    wal__json_out_member_open(out, "metadata", '{');
-    wal__json_out_member_open(out, "anthropic", '{');
-    wal__json_out_member(out, block->is_redacted ? "redactedData" : "signature", block->signature);
-    wal__json_out_close(out, '}');
-    wal__json_out_close(out, '}');
+    wal__model_print(out,
+                     block->is_redacted ? "'metadata':{'anthropic':{'redactedData':%}}"
+                                        : "'metadata':{'anthropic':{'signature':%}}",
+                     block->signature);
 }
 
 /* Whether the content is the client's form of a result: an optional text, then images. */
@@ -305,10 +302,8 @@ static bool is_simple(const struct wal__model_item *item)
 /* An image in a result that is not in the client's form. */
 static void write_result_image(struct wal__json_out *out, const struct wal__model_block *block)
 {
-    wal__json_out_member_str(out, "type", "image");
-    wal__json_out_member_text(out, "data", block->data);
-    wal__json_out_member_text(out, "mimeType", block->media);
-    wal__json_out_optional(out, "url", block->url);
+    wal__model_print(out, "'type':'image','data':$,'mimeType':$,'url':?", block->data, block->media,
+                     block->url);
 }
 
 static const struct wal__block_form result_form = {
@@ -332,16 +327,12 @@ static void write_attachments(struct wal__model_writer *writer,
         if (item->blocks[i].kind != WAL__BLOCK_IMAGE) {
             continue;
         }
-        if (!is_open) {
-            wal__json_out_member_open(out, "attachments", '[');
-            is_open = true;
-        }
+        wal__model_put(out, is_open ? "" : "'attachments':[");
+        is_open = true;
         opencode_make_part_id(state, id);
-        wal__json_out_open(out, '{');
-        wal__json_out_member(out, "id", opencode_id_span(id));
-        wal__json_out_member(out, "sessionID", opencode_id_span(state->session));
-        wal__json_out_member(out, "messageID", opencode_id_span(message));
-        wal__json_out_member_str(out, "type", "file");
+        wal__model_print(out, "{'id':%,'sessionID':%,'messageID':%,'type':'file'",
+                         opencode_id_span(id), opencode_id_span(state->session),
+                         opencode_id_span(message));
         write_image(out, &item->blocks[i]);
         wal__json_out_close(out, '}');
     }
@@ -359,10 +350,7 @@ struct result_place {
 static void write_metadata(struct wal__json_out *out, const struct wal__model_item *result,
                            const struct result_place *place, bool has_content)
 {
-    wal__json_out_member_open(out, "metadata", '{');
-    if (place->is_orphan) {
-        wal__json_out_member_bool(out, "walconvAlone", true);
-    }
+    wal__model_put(out, place->is_orphan ? "'metadata':{'walconvAlone':true" : "'metadata':{");
     if (place->after != NULL) {
         wal__json_out_member(out, "walconvAfter", opencode_id_span(place->after));
     }
@@ -407,8 +395,8 @@ static bool open_call(struct wal__model_writer *writer, struct opencode_call *ca
     if (!open_part(writer, call->message, call->part, "tool")) {
         return false;
     }
-    wal__json_out_member(out, "callID", wal__model_or(call->id, "\"\""));
-    wal__json_out_member(out, "tool", wal__model_or(call->name, "\"\""));
+    wal__model_print(out, "'callID':%,'tool':%", wal__model_or(call->id, "\"\""),
+                     wal__model_or(call->name, "\"\""));
     return true;
 }
 
@@ -421,9 +409,10 @@ static bool write_tool(struct wal__model_writer *writer, struct opencode_call *c
     if (!open_call(writer, call)) {
         return false;
     }
-    wal__json_out_member_open(out, "state", '{');
-    wal__json_out_member_str(
-        out, "status", result == NULL ? "pending" : (result->is_error ? "error" : "completed"));
+    wal__model_print(out, "'state':{'status':$",
+                     wal__model_literal(result == NULL     ? "pending"
+                                        : result->is_error ? "error"
+                                                           : "completed"));
     wal__content_write_arguments(out, "input", call->arguments);
     if (result == NULL) {
         /* The client refuses a pending call without it. */
@@ -886,20 +875,16 @@ static void write_user(struct wal__model_writer *writer, const struct wal__model
     struct opencode_writer *state = writer->state;
     struct wal__json_out *out = &writer->out;
 
-    wal__json_out_member_str(out, "role", "user");
+    wal__model_put(out, "'role':'user'");
     opencode_write_time(out, "created", state->time, NULL, 0);
-    wal__json_out_member_str(out, "agent", "build");
-    wal__json_out_member_open(out, "model", '{');
-    wal__json_out_member(out, "providerID", wal__model_or(state->provider, "\"unknown\""));
-    wal__json_out_member(out, "modelID", wal__model_or(state->model, "\"unknown\""));
-    wal__json_out_close(out, '}');
-    if (item->role != WAL__ROLE_SYSTEM && !item->is_meta) {
-        return;
+    wal__model_print(out, "'agent':'build','model':{'providerID':%,'modelID':%}",
+                     wal__model_or(state->provider, "\"unknown\""),
+                     wal__model_or(state->model, "\"unknown\""));
+    if (item->role == WAL__ROLE_SYSTEM || item->is_meta) {
+        wal__model_print(out, "'walconv':{'role':$,'name':?}",
+                         wal__model_literal(item->role == WAL__ROLE_SYSTEM ? "system" : "meta"),
+                         item->name);
     }
-    wal__json_out_member_open(out, "walconv", '{');
-    wal__json_out_member_str(out, "role", item->role == WAL__ROLE_SYSTEM ? "system" : "meta");
-    wal__json_out_optional(out, "name", item->name);
-    wal__json_out_close(out, '}');
 }
 
 static void write_tokens(struct wal__model_writer *writer, struct wal__model_usage usage)
@@ -907,39 +892,27 @@ static void write_tokens(struct wal__model_writer *writer, struct wal__model_usa
     struct wal__json_out *out = &writer->out;
 
     out->has_failed |= !wal__model_remove_reasoning(writer->scratch, &usage);
-    wal__json_out_member(out, "cost", wal__model_or(usage.cost, "0"));
-    wal__json_out_member_open(out, "tokens", '{');
-    wal__json_out_member(out, "input", wal__model_or(usage.input, "0"));
-    wal__json_out_member(out, "output", wal__model_or(usage.output, "0"));
-    wal__json_out_member(out, "reasoning", wal__model_or(usage.reasoning, "0"));
-    wal__json_out_member_open(out, "cache", '{');
-    wal__json_out_member(out, "read", wal__model_or(usage.cache_read, "0"));
-    wal__json_out_member(out, "write", wal__model_or(usage.cache_write, "0"));
-    wal__json_out_close(out, '}');
-    wal__json_out_close(out, '}');
+    wal__model_print(out,
+                     "'cost':%,'tokens':{'input':%,'output':%,'reasoning':%,"
+                     "'cache':{'read':%,'write':%}}",
+                     wal__model_or(usage.cost, "0"), wal__model_or(usage.input, "0"),
+                     wal__model_or(usage.output, "0"), wal__model_or(usage.reasoning, "0"),
+                     wal__model_or(usage.cache_read, "0"), wal__model_or(usage.cache_write, "0"));
 }
 
 static void write_stop(struct wal__json_out *out, enum wal__stop_reason stop)
 {
-    const char *finish = "stop";
+    static const char *const finishes[] = {[WAL__STOP_LENGTH] = "length",
+                                           [WAL__STOP_TOOL] = "tool-calls",
+                                           [WAL__STOP_REFUSAL] = "content-filter",
+                                           [WAL__STOP_ERROR] = "error",
+                                           [WAL__STOP_OTHER] = NULL};
 
     if (stop == WAL__STOP_ABORTED) {
-        wal__json_out_member_open(out, "error", '{');
-        wal__json_out_member_str(out, "name", "MessageAbortedError");
-        wal__json_out_member_open(out, "data", '{');
-        wal__json_out_member_str(out, "message", "The operation was aborted.");
-        wal__json_out_close(out, '}');
-        wal__json_out_close(out, '}');
-    } else if (stop == WAL__STOP_LENGTH) {
-        finish = "length";
-    } else if (stop == WAL__STOP_TOOL) {
-        finish = "tool-calls";
-    } else if (stop == WAL__STOP_REFUSAL) {
-        finish = "content-filter";
-    } else if (stop == WAL__STOP_ERROR) {
-        finish = "error";
+        wal__model_put(out, "'error':{'name':'MessageAbortedError',"
+                            "'data':{'message':'The operation was aborted.'}}");
     }
-    wal__json_out_member_str(out, "finish", finish);
+    wal__json_out_member_str(out, "finish", finishes[stop] != NULL ? finishes[stop] : "stop");
 }
 
 static void write_assistant(struct wal__model_writer *writer, const struct wal__model_item *item,
@@ -949,22 +922,16 @@ static void write_assistant(struct wal__model_writer *writer, const struct wal__
     struct wal__json_out *out = &writer->out;
     struct wal__json_span cwd = wal__model_or(writer->session->cwd, "\"/\"");
 
-    wal__json_out_member_str(out, "role", "assistant");
+    wal__model_put(out, "'role':'assistant'");
     opencode_write_time(out, "created", state->time, "completed", state->time);
-    wal__json_out_member(out, "parentID",
-                         opencode_id_span(state->user[0] != '\0' ? state->user : state->message));
-    wal__json_out_member(out, "modelID", wal__model_or(item->model, "\"unknown\""));
-    wal__json_out_member(out, "providerID", wal__model_or(item->provider, "\"unknown\""));
-    wal__json_out_member_str(out, "mode", "build");
-    wal__json_out_member_str(out, "agent", "build");
-    wal__json_out_member_open(out, "path", '{');
-    wal__json_out_member(out, "cwd", cwd);
-    wal__json_out_member(out, "root", cwd);
-    wal__json_out_close(out, '}');
+    wal__model_print(out,
+                     "'parentID':%,'modelID':%,'providerID':%,'mode':'build','agent':'build',"
+                     "'path':{'cwd':%,'root':%}",
+                     opencode_id_span(state->user[0] != '\0' ? state->user : state->message),
+                     wal__model_or(item->model, "\"unknown\""),
+                     wal__model_or(item->provider, "\"unknown\""), cwd, cwd);
     write_tokens(writer, item->usage);
-    if (is_summary) {
-        wal__json_out_member_bool(out, "summary", true);
-    }
+    wal__model_put(out, is_summary ? "'summary':true" : "");
     write_stop(out, item->stop);
 }
 
@@ -977,9 +944,8 @@ static bool open_message(struct wal__model_writer *writer, struct wal__json_span
     if (!opencode_begin_message(writer, id, state->is_copy, time)) {
         return false;
     }
-    wal__json_out_open(&writer->out, '{');
-    wal__json_out_member(&writer->out, "id", opencode_id_span(state->message));
-    wal__json_out_member(&writer->out, "sessionID", opencode_id_span(state->session));
+    wal__model_print(&writer->out, "{'id':%,'sessionID':%", opencode_id_span(state->message),
+                     opencode_id_span(state->session));
     return true;
 }
 
@@ -1042,8 +1008,7 @@ static bool write_compaction(struct wal__model_writer *writer, const struct wal_
     if (!open_part(writer, state->message, mark, "compaction")) {
         return false;
     }
-    wal__json_out_member_bool(&writer->out, "auto", true);
-    wal__json_out_optional(&writer->out, "tail_start_id", item->target);
+    wal__model_print(&writer->out, "'auto':true,'tail_start_id':?", item->target);
     if (!opencode_close_part(writer) ||
         !open_message(writer, (struct wal__json_span){NULL, 0}, item->time)) {
         return false;
@@ -1141,14 +1106,9 @@ static bool write_project(struct wal__model_writer *writer, int64_t created)
         !wal__model_write_file(writer, path.text, WAL__OUTPUT_SHARED_DOCUMENT)) {
         return false;
     }
-    wal__json_out_open(out, '{');
-    wal__json_out_member(out, "id", project);
-    wal__json_out_member(
-        out, "worktree",
-        wal__model_or(is_global ? (struct wal__json_span){NULL, 0} : session->cwd, "\"/\""));
-    if (!is_global) {
-        wal__json_out_member_str(out, "vcs", "git");
-    }
+    wal__model_print(
+        out, is_global ? "{'id':%,'worktree':%" : "{'id':%,'worktree':%,'vcs':'git'", project,
+        is_global ? wal__model_literal("\"/\"") : wal__model_or(session->cwd, "\"/\""));
     opencode_write_time(out, "created", created, NULL, 0);
     wal__json_out_close(out, '}');
     return !out->has_failed;
@@ -1189,12 +1149,9 @@ static bool opencode_end(struct wal__model_writer *writer)
         return true;
     }
     updated = state->time > created ? state->time : created;
-    wal__json_out_open(out, '{');
-    wal__json_out_member(out, "id", opencode_id_span(state->session));
-    wal__json_out_member_str(out, "slug", "session");
-    wal__json_out_member_str(out, "version", "1.0.0");
-    wal__json_out_member(out, "projectID", project_of(session));
-    wal__json_out_member(out, "directory", wal__model_or(session->cwd, "\"/\""));
+    wal__model_print(out, "{'id':%,'slug':'session','version':'1.0.0','projectID':%,'directory':%",
+                     opencode_id_span(state->session), project_of(session),
+                     wal__model_or(session->cwd, "\"/\""));
     /* The client lists no session with a parent, so a fork has none. */
     if (session->starter.size > 0) {
         make_session_id(session->starter, session->starter_time, starter);

@@ -504,14 +504,9 @@ static bool pi_begin(struct wal__model_writer *writer)
             return false;
         }
     }
-    wal__json_out_open(out, '{');
-    wal__json_out_member_str(out, "type", "session");
-    wal__json_out_member_int(out, "version", 3);
-    wal__json_out_member(out, "id", session->id);
-    wal__model_write_time(out, "timestamp", session->time);
-    wal__json_out_member(out, "cwd", wal__model_or(session->cwd, "\"/\""));
-    wal__json_out_optional(out, "parentSession", parent);
-    wal__json_out_close_line(out);
+    wal__model_print(
+        out, "{'type':'session','version':3,'id':%,'timestamp':@,'cwd':%,'parentSession':?}\n",
+        session->id, session->time, wal__model_or(session->cwd, "\"/\""), parent);
     return true;
 }
 
@@ -519,33 +514,25 @@ static bool pi_begin(struct wal__model_writer *writer)
 static void open_entry(struct wal__json_out *out, const char *type,
                        const struct wal__model_item *item)
 {
-    wal__json_out_open(out, '{');
-    wal__json_out_member_str(out, "type", type);
-    wal__json_out_member(out, "id", item->id);
-    wal__json_out_member(out, "parentId", wal__model_or(item->parent, "null"));
-    wal__model_write_time(out, "timestamp", item->time);
+    wal__model_print(out, "{'type':$,'id':%,'parentId':%,'timestamp':@", wal__model_literal(type),
+                     item->id, wal__model_or(item->parent, "null"), item->time);
 }
 
 /* The client sends an image's bytes to its model, so an image without data is written as a text
  * with its URL. */
 static void write_image(struct wal__json_out *out, const struct wal__model_block *block)
 {
-    static const struct wal__json_span image = {(const uint8_t *)"image: ", 7};
-
     if (block->data.size == 0) {
-        wal__json_out_member_str(out, "type", "text");
-        wal__json_out_key(out, "text");
+        wal__model_put(out, "'type':'text','text':");
         wal__json_out_string_begin(out);
-        wal__json_out_string_text(out, image);
-        wal__json_out_string_json(out, wal__model_or(block->url, "\"\""));
+        wal__json_out_string_text(out, wal__model_literal("image: "));
+        wal__json_out_string_json(out, block->url);
         wal__json_out_string_end(out);
-        wal__json_out_member(out, "walconvUrl", wal__model_or(block->url, "\"\""));
+        wal__model_print(out, "'walconvUrl':%", wal__model_or(block->url, "\"\""));
         return;
     }
-    wal__json_out_member_str(out, "type", "image");
-    wal__json_out_member_text(out, "data", block->data);
-    wal__json_out_member_text(out, "mimeType", block->media);
-    wal__json_out_optional(out, "url", block->url);
+    wal__model_print(out, "'type':'image','data':$,'mimeType':$,'url':?", block->data, block->media,
+                     block->url);
 }
 
 static void write_content(struct wal__json_out *out, const struct wal__model_item *item)
@@ -565,17 +552,11 @@ static void write_usage(struct wal__json_out *out, const struct wal__model_usage
 {
     uint64_t total = wal__model_prompt_count(usage) + wal__model_count(usage->output);
 
-    wal__json_out_member_open(out, "usage", '{');
+    wal__model_put(out, "'usage':{");
     wal__fields_write(out, pi_usage, usage);
     wal__json_out_member_count(out, "totalTokens", total);
-    wal__json_out_member_open(out, "cost", '{');
-    wal__json_out_member_int(out, "input", 0);
-    wal__json_out_member_int(out, "output", 0);
-    wal__json_out_member_int(out, "cacheRead", 0);
-    wal__json_out_member_int(out, "cacheWrite", 0);
-    wal__json_out_member(out, "total", wal__model_or(usage->cost, "0"));
-    wal__json_out_close(out, '}');
-    wal__json_out_close(out, '}');
+    wal__model_print(out, "'cost':{'input':0,'output':0,'cacheRead':0,'cacheWrite':0,'total':%}}",
+                     wal__model_or(usage->cost, "0"));
 }
 
 /* Returns the name of the provider's API. */
@@ -609,14 +590,13 @@ static void write_model(struct wal__json_out *out, const struct wal__model_item 
     if (item->provider.size > 0) {
         provider = item->provider;
     }
-    wal__json_out_member_str(out, "api", api_name(provider));
-    wal__json_out_member(out, "provider", wal__model_or(provider, "\"unknown\""));
-    wal__json_out_member(out, "model", wal__model_or(model, "\"unknown\""));
+    wal__model_print(out, "'api':$,'provider':%,'model':%", wal__model_literal(api_name(provider)),
+                     wal__model_or(provider, "\"unknown\""), wal__model_or(model, "\"unknown\""));
     if (item->provider.size == 0 && provider.size > 0) {
-        wal__json_out_member_bool(out, "walconvNoProvider", true);
+        wal__model_put(out, "'walconvNoProvider':true");
     }
     if (!has_model && model.size > 0) {
-        wal__json_out_member_bool(out, "walconvNoModel", true);
+        wal__model_put(out, "'walconvNoModel':true");
     }
 }
 
@@ -655,12 +635,11 @@ static void write_custom_message(struct wal__json_out *out, const struct wal__mo
     bool is_system = item->role == WAL__ROLE_SYSTEM;
 
     open_entry(out, "custom_message", item);
-    wal__json_out_member(out, "customType",
-                         is_system ? wal__model_literal("\"walconv.system\"")
-                                   : wal__model_or(item->name, "\"walconv.meta\""));
+    wal__model_print(out, "'customType':%",
+                     is_system ? wal__model_literal("\"walconv.system\"")
+                               : wal__model_or(item->name, "\"walconv.meta\""));
     write_content(out, item);
-    wal__json_out_member_bool(out, "display", false);
-    wal__json_out_close_line(out);
+    wal__model_put(out, "'display':false}\n");
 }
 
 static void write_message(struct wal__json_out *out, const struct wal__model_item *item,
@@ -671,46 +650,39 @@ static void write_message(struct wal__json_out *out, const struct wal__model_ite
         return;
     }
     open_entry(out, "message", item);
-    wal__json_out_member_open(out, "message", '{');
+    wal__model_put(out, "'message':{");
     if (item->role == WAL__ROLE_ASSISTANT) {
-        wal__json_out_member_str(out, "role", "assistant");
+        wal__model_put(out, "'role':'assistant'");
         write_content(out, item);
         write_model(out, item, pi);
         write_usage(out, &item->usage);
         wal__json_out_member_str(out, "stopReason", wal__word_of(pi_stops, item->stop)->name);
     } else if (item->role == WAL__ROLE_TOOL) {
-        wal__json_out_member_str(out, "role", "toolResult");
-        wal__json_out_member(out, "toolCallId", wal__model_or(item->call, "\"\""));
-        wal__json_out_member(out, "toolName", wal__model_or(item->name, "\"unknown\""));
+        wal__model_print(out, "'role':'toolResult','toolCallId':%,'toolName':%",
+                         wal__model_or(item->call, "\"\""),
+                         wal__model_or(item->name, "\"unknown\""));
         write_content(out, item);
         wal__json_out_member_bool(out, "isError", item->is_error);
     } else if (item->is_meta) {
-        wal__json_out_member_str(out, "role", "bashExecution");
-        wal__json_out_member(out, "command", item->blocks[0].text);
-        wal__json_out_member(out, "output", item->blocks[1].text);
-        wal__json_out_member_bool(out, "cancelled", false);
-        wal__json_out_member_bool(out, "truncated", false);
+        wal__model_print(out,
+                         "'role':'bashExecution','command':%,'output':%,'cancelled':false,"
+                         "'truncated':false",
+                         item->blocks[0].text, item->blocks[1].text);
     } else {
-        wal__json_out_member_str(out, "role", "user");
+        wal__model_put(out, "'role':'user'");
         write_content(out, item);
     }
     write_ms(out, item->time);
-    wal__json_out_close(out, '}');
-    wal__json_out_close_line(out);
+    wal__model_put(out, "}}\n");
 }
 
 static void write_foreign(struct wal__json_out *out, const struct wal__model_item *item)
 {
     open_entry(out, "custom", item);
-    wal__json_out_member_str(out, "customType", "walconv.line");
-    wal__json_out_member_open(out, "data", '{');
-    wal__json_out_member_str(out, "dialect", item->dialect->name);
-    if (item->is_off_branch) {
-        wal__json_out_member_bool(out, "aside", true);
-    }
-    wal__json_out_member(out, "line", item->data);
-    wal__json_out_close(out, '}');
-    wal__json_out_close_line(out);
+    wal__model_print(out, "'customType':'walconv.line','data':{'dialect':$",
+                     wal__model_literal(item->dialect->name));
+    wal__model_put(out, item->is_off_branch ? "'aside':true" : "");
+    wal__model_print(out, "'line':%}}\n", item->data);
 }
 
 /* Writes an entry whose members are fields of the item. */
@@ -755,8 +727,7 @@ static bool pi_head(struct wal__model_writer *writer, struct wal__json_span id)
         return false;
     }
     open_entry(&writer->out, "custom", &item);
-    wal__json_out_member_str(&writer->out, "customType", "walconv.head");
-    wal__json_out_close_line(&writer->out);
+    wal__model_put(&writer->out, "'customType':'walconv.head'}\n");
     return true;
 }
 

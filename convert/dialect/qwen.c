@@ -569,26 +569,22 @@ static void open_record(struct wal__model_writer *writer, const struct wal__mode
     const struct writer *to = writer->state;
     struct wal__json_out *out = &writer->out;
 
-    wal__json_out_open(out, '{');
-    wal__json_out_member(out, "uuid", item->id);
-    wal__json_out_member(out, "parentUuid", wal__model_or(item->parent, "null"));
-    wal__json_out_member(out, "sessionId", to->session);
-    wal__model_write_time(out, "timestamp", item->time);
-    wal__json_out_member_str(out, "type", type);
+    wal__model_print(out, "{'uuid':%,'parentUuid':%,'sessionId':%,'timestamp':@,'type':$", item->id,
+                     wal__model_or(item->parent, "null"), to->session, item->time,
+                     wal__model_literal(type));
     if (subtype != NULL) {
         wal__json_out_member_str(out, "subtype", subtype);
     }
-    wal__json_out_member(out, "cwd", wal__model_or(writer->session->cwd, "\"/\""));
-    wal__json_out_member_str(out, "version", "0.15.0");
+    wal__model_print(out, "'cwd':%,'version':'0.15.0'",
+                     wal__model_or(writer->session->cwd, "\"/\""));
 }
 
 static void write_parts(struct wal__json_out *out, const char *role,
                         const struct wal__model_item *item)
 {
-    wal__json_out_member_open(out, "message", '{');
-    wal__json_out_member_str(out, "role", role);
+    wal__model_print(out, "'message':{'role':$", wal__model_literal(role));
     wal__content_write_parts(out, "parts", item->blocks, item->block_count);
-    wal__json_out_close(out, '}');
+    wal__model_put(out, "}");
 }
 
 static bool write_counts(struct wal__model_writer *writer, const struct wal__model_usage *usage)
@@ -603,7 +599,7 @@ static bool write_counts(struct wal__model_writer *writer, const struct wal__mod
     if (!wal__model_number(writer->scratch, prompt, &counts.input)) {
         return false;
     }
-    wal__json_out_member_open(out, "usageMetadata", '{');
+    wal__model_put(out, "'usageMetadata':{");
     wal__fields_write(out, count_fields, &counts);
     wal__json_out_member_count(out, "totalTokenCount", prompt + wal__model_count(usage->output));
     wal__json_out_close(out, '}');
@@ -629,16 +625,11 @@ static void write_result(struct wal__model_writer *writer, const struct wal__mod
     struct wal__json_out *out = &writer->out;
 
     open_record(writer, item, "tool_result", NULL);
-    wal__json_out_member_open(out, "message", '{');
-    wal__json_out_member_str(out, "role", "user");
-    wal__json_out_member_open(out, "parts", '[');
+    wal__model_put(out, "'message':{'role':'user','parts':[");
     wal__content_write_response(out, item);
-    wal__json_out_close(out, ']');
-    wal__json_out_close(out, '}');
-    wal__json_out_member_open(out, "toolCallResult", '{');
-    wal__json_out_member(out, "callId", wal__model_or(item->call, "\"\""));
-    wal__json_out_member_str(out, "status", item->is_error ? "error" : "success");
-    wal__json_out_close(out, '}');
+    wal__model_print(out, "]},'toolCallResult':{'callId':%,'status':$}",
+                     wal__model_or(item->call, "\"\""),
+                     wal__model_literal(item->is_error ? "error" : "success"));
     if (!wal__content_is_response(item)) {
         wal__content_write_parts(out, "walconvBlocks", item->blocks, item->block_count);
     }
@@ -666,36 +657,19 @@ static bool write_message(struct wal__model_writer *writer, const struct wal__mo
     return true;
 }
 
-/* Writes a text as the only part of a message. */
-static void write_content(struct wal__json_out *out, const char *role, struct wal__json_span text)
-{
-    wal__json_out_open(out, '{');
-    wal__json_out_member_str(out, "role", role);
-    wal__json_out_member_open(out, "parts", '[');
-    wal__json_out_open(out, '{');
-    wal__json_out_member(out, "text", text);
-    wal__json_out_close(out, '}');
-    wal__json_out_close(out, ']');
-    wal__json_out_close(out, '}');
-}
-
 static void write_compression(struct wal__model_writer *writer, const struct wal__model_item *item)
 {
     struct wal__json_out *out = &writer->out;
 
     open_record(writer, item, "system", "chat_compression");
-    wal__json_out_member_open(out, "systemPayload", '{');
-    wal__json_out_member_open(out, "info", '{');
-    wal__json_out_optional(out, "originalTokenCount", item->tokens);
-    wal__json_out_member_int(out, "compressionStatus", 1);
-    wal__json_out_close(out, '}');
-    wal__json_out_member_open(out, "compressedHistory", '[');
+    wal__model_print(out,
+                     "'systemPayload':{'info':{'originalTokenCount':?,'compressionStatus':1},"
+                     "'compressedHistory':[",
+                     item->tokens);
     if (item->text.size > 0) {
-        write_content(out, "user", item->text);
+        wal__model_print(out, "{'role':'user','parts':[{'text':%}]}", item->text);
     }
-    wal__json_out_close(out, ']');
-    wal__json_out_close(out, '}');
-    wal__json_out_close_line(out);
+    wal__model_put(out, "]}}\n");
 }
 
 static void write_raw(struct wal__model_writer *writer, struct wal__json_span raw,
@@ -730,11 +704,9 @@ static bool qwen_item(struct wal__model_writer *writer, const struct wal__model_
         write_compression(writer, item);
     } else if (item->kind == WAL__ITEM_TITLE) {
         open_record(writer, item, "system", "custom_title");
-        wal__json_out_member_open(&writer->out, "systemPayload", '{');
-        wal__json_out_member(&writer->out, "customTitle", wal__model_or(item->text, "\"\""));
-        wal__json_out_member_str(&writer->out, "titleSource", "manual");
-        wal__json_out_close(&writer->out, '}');
-        wal__json_out_close_line(&writer->out);
+        wal__model_print(&writer->out,
+                         "'systemPayload':{'customTitle':%,'titleSource':'manual'}}\n",
+                         wal__model_or(item->text, "\"\""));
     }
     return true;
 }
@@ -742,17 +714,14 @@ static bool qwen_item(struct wal__model_writer *writer, const struct wal__model_
 /* Writes a record after `id`: the client goes on after the last one. */
 static bool qwen_head(struct wal__model_writer *writer, struct wal__json_span id)
 {
-    struct wal__model_item item = {.time = writer->session->time};
+    struct wal__model_item item = {
+        .time = writer->session->time, .id = wal__model_literal("\"walconv_head\""), .parent = id};
 
-    item.id = wal__model_literal("\"walconv_head\"");
     if (!wal__model_derive_id(writer, &item, writer->items, &item.id)) {
         return false;
     }
-    item.parent = id;
     open_record(writer, &item, "system", "walconv_head");
-    wal__json_out_member_open(&writer->out, "systemPayload", '{');
-    wal__json_out_close(&writer->out, '}');
-    wal__json_out_close_line(&writer->out);
+    wal__model_put(&writer->out, "'systemPayload':{}}\n");
     return true;
 }
 

@@ -231,14 +231,11 @@ static bool rollouts_begin(struct wal__model_writer *writer)
         write_native_header(out, session);
         return true;
     }
-    wal__json_out_open(out, '{');
-    wal__json_out_member_str(out, "type", "session");
-    wal__json_out_member(out, "id", session->id);
-    wal__model_write_time(out, "timestamp", session->time);
-    wal__json_out_member(out, "cwd", wal__model_or(session->cwd, "\"/\""));
-    wal__json_out_member(out, "provider", wal__model_or(session->provider, "\"unknown\""));
-    wal__json_out_member(out, "model", wal__model_or(session->model, "\"unknown\""));
-    wal__json_out_close_line(out);
+    wal__model_print(out,
+                     "{'type':'session','id':%,'timestamp':@,'cwd':%,'provider':%,'model':%}\n",
+                     session->id, session->time, wal__model_or(session->cwd, "\"/\""),
+                     wal__model_or(session->provider, "\"unknown\""),
+                     wal__model_or(session->model, "\"unknown\""));
     return true;
 }
 
@@ -282,17 +279,13 @@ static void write_message(struct wal__model_writer *writer, const struct wal__mo
 {
     struct wal__json_out *out = &writer->out;
 
-    wal__json_out_open(out, '{');
-    wal__json_out_member_str(out, "type", "message");
-    wal__model_write_time(out, "timestamp", item->time);
-    wal__json_out_member_open(out, "message", '{');
-    wal__json_out_member_str(out, "role", wal__role_names[item->role]);
+    wal__model_print(out, "{'type':'message','timestamp':@,'message':{'role':$", item->time,
+                     wal__model_literal(wal__role_names[item->role]));
     write_content(writer, item);
     if (item->role == WAL__ROLE_TOOL) {
         wal__json_out_member(out, "tool_call_id", wal__model_or(item->call, "\"\""));
     }
-    wal__json_out_close(out, '}');
-    wal__json_out_close_line(out);
+    wal__model_put(out, "}}\n");
 }
 
 static bool rollouts_item(struct wal__model_writer *writer, const struct wal__model_item *item)

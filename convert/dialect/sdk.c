@@ -256,16 +256,9 @@ static bool is_text_then_calls(const struct wal__model_item *item)
 
 static void write_call(struct wal__json_out *out, const struct wal__model_block *block)
 {
-    struct wal__json_span arguments = wal__model_or(block->arguments, "{}");
-
-    wal__json_out_open(out, '{');
-    wal__json_out_member(out, "id", wal__model_or(block->id, "\"\""));
-    wal__json_out_member_str(out, "type", "function");
-    wal__json_out_member_open(out, "function", '{');
-    wal__json_out_member(out, "name", wal__model_or(block->name, "\"\""));
-    wal__json_out_member_text(out, "arguments", arguments);
-    wal__json_out_close(out, '}');
-    wal__json_out_close(out, '}');
+    wal__model_print(out, "{'id':%,'type':'function','function':{'name':%,'arguments':$}}",
+                     wal__model_or(block->id, "\"\""), wal__model_or(block->name, "\"\""),
+                     wal__model_or(block->arguments, "{}"));
 }
 
 static void write_calls(struct wal__json_out *out, const struct wal__model_item *item)
@@ -292,10 +285,8 @@ static void write_message(struct wal__json_out *out, const struct wal__model_ite
     static const struct wal__block_form form = {
         .text = "text", .call = "tool_use", .arguments = "input"};
 
-    wal__json_out_open(out, '{');
-    wal__json_out_member(out, "uuid", item->id);
-    wal__model_write_time(out, "timestamp", item->time);
-    wal__json_out_member_str(out, "role", wal__role_names[item->role]);
+    wal__model_print(out, "{'uuid':%,'timestamp':@,'role':$", item->id, item->time,
+                     wal__model_literal(wal__role_names[item->role]));
     if (item->role == WAL__ROLE_TOOL) {
         wal__json_out_member(out, "tool_call_id", wal__model_or(item->call, "\"\""));
     }
@@ -374,14 +365,13 @@ static void write_project(struct wal__json_out *out, const struct wal__model_ses
 static void write_sdk(struct wal__json_out *out, const struct wal__model_session *session,
                       const struct counts *counts)
 {
-    wal__json_out_member(out, "session_id", session->id);
-    wal__model_write_time(out, "created_at", session->time);
-    wal__json_out_member(out, "model", wal__model_or(session->model, "\"\""));
-    wal__json_out_member(out, "cwd", wal__model_or(session->cwd, "\"\""));
+    wal__model_print(out, "'session_id':%,'created_at':@,'model':%,'cwd':%", session->id,
+                     session->time, wal__model_or(session->model, "\"\""),
+                     wal__model_or(session->cwd, "\"\""));
     wal__json_out_member_int(out, "turn_count", counts->turns);
-    wal__json_out_member_int(out, "total_cost_usd", 0);
-    wal__json_out_member(out, "exit_reason", wal__model_or(session->exit_reason, "\"\""));
-    wal__json_out_member(out, "agent_name", wal__model_or(session->agent, "\"\""));
+    wal__model_print(out, "'total_cost_usd':0,'exit_reason':%,'agent_name':%",
+                     wal__model_or(session->exit_reason, "\"\""),
+                     wal__model_or(session->agent, "\"\""));
 }
 
 static void write_spec11(struct wal__json_out *out, const struct wal__model_session *session,
@@ -389,17 +379,13 @@ static void write_spec11(struct wal__json_out *out, const struct wal__model_sess
 {
     wal__json_out_member(out, "id", session->id);
     write_project(out, session);
-    wal__json_out_member(out, "cwd", wal__model_or(session->cwd, "\"\""));
-    wal__json_out_member(out, "model", wal__model_or(session->model, "\"\""));
-    wal__model_write_time(out, "created_at", session->time);
-    wal__model_write_time(out, "updated_at",
-                          session->updated.size > 0 ? session->updated : session->time);
+    wal__model_print(out, "'cwd':%,'model':%,'created_at':@,'updated_at':@",
+                     wal__model_or(session->cwd, "\"\""), wal__model_or(session->model, "\"\""),
+                     session->time, session->updated.size > 0 ? session->updated : session->time);
     wal__json_out_member_int(out, "message_count", counts->messages);
     wal__json_out_member_int(out, "turn_count", counts->turns);
-    wal__json_out_member_int(out, "total_tokens", 0);
-    wal__json_out_optional(out, "exit_reason", session->exit_reason);
-    wal__json_out_optional(out, "parent_id", session->parent);
-    wal__json_out_optional(out, "agent_name", session->agent);
+    wal__model_print(out, "'total_tokens':0,'exit_reason':?,'parent_id':?,'agent_name':?",
+                     session->exit_reason, session->parent, session->agent);
 }
 
 static bool sdk_end(struct wal__model_writer *writer)

@@ -495,24 +495,21 @@ void wal__content_write_arguments(struct wal__json_out *out, const char *key,
 static void write_text(struct wal__json_out *out, const struct wal__block_form *form,
                        const struct wal__model_block *block)
 {
-    wal__json_out_member_str(out, "type", form->text);
-    wal__json_out_member(out, "text", wal__model_or(block->text, "\"\""));
+    wal__model_print(out, "'type':$,'text':%", wal__model_literal(form->text),
+                     wal__model_or(block->text, "\"\""));
 }
 
 static void write_thinking(struct wal__json_out *out, const struct wal__block_form *form,
                            const struct wal__model_block *block)
 {
     if (block->is_redacted && form->redacted != NULL) {
-        wal__json_out_member_str(out, "type", form->redacted);
-        wal__json_out_member(out, "data", wal__model_or(block->signature, "\"\""));
+        wal__model_print(out, "'type':$,'data':%", wal__model_literal(form->redacted),
+                         wal__model_or(block->signature, "\"\""));
         return;
     }
-    wal__json_out_member_str(out, "type", "thinking");
-    wal__json_out_member(out, "thinking", wal__model_or(block->text, "\"\""));
+    wal__model_print(out, "'type':'thinking','thinking':%", wal__model_or(block->text, "\"\""));
     wal__json_out_optional(out, form->signature, block->signature);
-    if (block->is_redacted) {
-        wal__json_out_member_bool(out, "redacted", true);
-    }
+    wal__model_put(out, block->is_redacted ? "'redacted':true" : "");
 }
 
 static void write_call(struct wal__json_out *out, const struct wal__block_form *form,
@@ -520,9 +517,8 @@ static void write_call(struct wal__json_out *out, const struct wal__block_form *
 {
     const char *missing = form->omits_empty ? "" : "\"\"";
 
-    wal__json_out_member_str(out, "type", form->call);
-    wal__json_out_optional(out, "id", wal__model_or(block->id, missing));
-    wal__json_out_optional(out, "name", wal__model_or(block->name, missing));
+    wal__model_print(out, "'type':$,'id':?,'name':?", wal__model_literal(form->call),
+                     wal__model_or(block->id, missing), wal__model_or(block->name, missing));
     if (form->omits_empty) {
         wal__json_out_optional(out, form->arguments, block->arguments);
     } else {
@@ -621,16 +617,11 @@ void wal__content_write_url(struct wal__json_out *out, const char *key,
 
 static void write_image_part(struct wal__json_out *out, const struct wal__model_block *block)
 {
-    bool has_url = block->url.size > 0;
-
-    wal__json_out_member_open(out, has_url ? "fileData" : "inlineData", '{');
-    wal__json_out_member_text(out, "mimeType", block->media);
-    if (has_url) {
-        wal__json_out_member(out, "fileUri", block->url);
+    if (block->url.size > 0) {
+        wal__model_print(out, "'fileData':{'mimeType':$,'fileUri':%}", block->media, block->url);
     } else {
-        wal__json_out_member_text(out, "data", block->data);
+        wal__model_print(out, "'inlineData':{'mimeType':$,'data':$}", block->media, block->data);
     }
-    wal__json_out_close(out, '}');
 }
 
 static void write_part(struct wal__json_out *out, const struct wal__model_block *block)
@@ -641,9 +632,8 @@ static void write_part(struct wal__json_out *out, const struct wal__model_block 
     }
     wal__json_out_open(out, '{');
     if (block->kind == WAL__BLOCK_TOOL_CALL) {
-        wal__json_out_member_open(out, "functionCall", '{');
-        wal__json_out_member(out, "id", wal__model_or(block->id, "\"\""));
-        wal__json_out_member(out, "name", wal__model_or(block->name, "\"\""));
+        wal__model_print(out, "'functionCall':{'id':%,'name':%", wal__model_or(block->id, "\"\""),
+                         wal__model_or(block->name, "\"\""));
         wal__content_write_arguments(out, "args", block->arguments);
         wal__json_out_close(out, '}');
     } else if (block->kind == WAL__BLOCK_IMAGE) {
@@ -652,8 +642,7 @@ static void write_part(struct wal__json_out *out, const struct wal__model_block 
         wal__json_out_member(out, "text", wal__model_or(block->text, "\"\""));
     }
     if (block->kind == WAL__BLOCK_THINKING) {
-        wal__json_out_member_bool(out, "thought", true);
-        wal__json_out_optional(out, "thoughtSignature", block->signature);
+        wal__model_print(out, "'thought':true,'thoughtSignature':?", block->signature);
     }
     wal__json_out_close(out, '}');
 }
@@ -672,11 +661,8 @@ void wal__content_write_response(struct wal__json_out *out, const struct wal__mo
 {
     bool has_image = wal__model_has_block(item->blocks, item->block_count, WAL__BLOCK_IMAGE);
 
-    wal__json_out_open(out, '{');
-    wal__json_out_member_open(out, "functionResponse", '{');
-    wal__json_out_member(out, "id", wal__model_or(item->call, "\"\""));
-    wal__json_out_member(out, "name", wal__model_or(item->name, "\"\""));
-    wal__json_out_member_open(out, "response", '{');
+    wal__model_print(out, "{'functionResponse':{'id':%,'name':%,'response':{",
+                     wal__model_or(item->call, "\"\""), wal__model_or(item->name, "\"\""));
     wal__content_write_texts(out, item->is_error ? "error" : "output", item->blocks,
                              item->block_count, "\n", false);
     wal__json_out_close(out, '}');
@@ -689,8 +675,7 @@ void wal__content_write_response(struct wal__json_out *out, const struct wal__mo
         }
         wal__json_out_close(out, ']');
     }
-    wal__json_out_close(out, '}');
-    wal__json_out_close(out, '}');
+    wal__model_put(out, "}}");
 }
 
 bool wal__content_is_response(const struct wal__model_item *item)

@@ -867,16 +867,98 @@ struct wal__json_span wal__model_or(struct wal__json_span json, const char *lite
     return json.size > 0 ? json : wal__model_literal(literal);
 }
 
-void wal__model_write_time(struct wal__json_out *out, const char *key, struct wal__json_span time)
+struct wal__json_span wal__model_bool(bool value)
+{
+    return wal__model_literal(value ? "true" : "false");
+}
+
+static void put_time(struct wal__json_out *out, struct wal__json_span time)
 {
     uint8_t text[WAL__MODEL_TIME_SIZE];
     int64_t ms = 0;
+    bool is_text = wal__model_time_read(time, &ms) && time.data[0] == '"';
 
-    if (wal__model_time_read(time, &ms) && time.data[0] == '"') {
-        wal__json_out_member(out, key, time);
-        return;
+    wal__json_out_value(out, is_text ? time : wal__model_time_write(ms, text));
+}
+
+/* Writes the string or the key at the quote `at`, and returns what follows it; after a key whose
+ * value is omitted, what follows that. */
+static const char *put_quoted(struct wal__json_out *out, const char *at,
+                              const struct wal__json_span **values)
+{
+    size_t size = strcspn(at + 1, "'");
+    const struct wal__json_span text = {(const uint8_t *)at + 1, size};
+    char key[64] = "";
+
+    WAL__ASSERT(size < sizeof(key));
+    memcpy(key, at + 1, size);
+    at += size + 2;
+    if (*at != ':') {
+        wal__json_out_text(out, text);
+        return at;
     }
-    wal__json_out_member(out, key, wal__model_time_write(ms, text));
+    if (at[1] == '?' && (*values)->size == 0) {
+        ++*values;
+        return at + 2;
+    }
+    wal__json_out_key(out, key);
+    return at + 1;
+}
+
+void wal__model_print_values(struct wal__json_out *out, const char *template,
+                             const struct wal__json_span *values, size_t count)
+{
+    const struct wal__json_span *end = values + count;
+    const char *at = template;
+    size_t size;
+
+    while (*at != '\0') {
+        switch (*at) {
+        case '{':
+        case '[':
+            wal__json_out_open(out, *at++);
+            break;
+        case '}':
+        case ']':
+            wal__json_out_close(out, *at++);
+            break;
+        case '\n':
+            wal__json_out_newline(out);
+            at++;
+            break;
+        case ',':
+        case ' ':
+            at++;
+            break;
+        case '\'':
+            at = put_quoted(out, at, &values);
+            break;
+        case '%':
+        case '?':
+            wal__json_out_compact(out, *values++);
+            at++;
+            break;
+        case '$':
+            wal__json_out_text(out, *values++);
+            at++;
+            break;
+        case '@':
+            put_time(out, *values++);
+            at++;
+            break;
+        default:
+            size = strcspn(at, ",]} \n");
+            wal__json_out_value(out, (struct wal__json_span){(const uint8_t *)at, size});
+            at += size;
+            break;
+        }
+    }
+    WAL__ASSERT(values == end);
+}
+
+void wal__model_put(struct wal__json_out *out, const char *template)
+{
+    wal__model_print_values(out, template, NULL, 0);
 }
 
 /* --- paths ---------------------------------------------------------------- */

@@ -129,8 +129,25 @@ size_t wal__model_uuid(const uint64_t hash[2], char id[WAL__MODEL_ID_SIZE]);
 /* Returns the value, or `literal`, which is JSON, if the value is empty. */
 struct wal__json_span wal__model_or(struct wal__json_span json, const char *literal);
 
-/* Writes a member with a time as ISO 8601; the epoch if it is not a time. */
-void wal__model_write_time(struct wal__json_out *out, const char *key, struct wal__json_span time);
+/*
+ * Writes JSON as the template has it, in which ' is a quote and these characters are the next of the
+ * values: % JSON; ? JSON that is omitted, with the key before it, if it is empty; $ UTF-8 as a
+ * string; @ a time as ISO 8601, the epoch if it is none. A newline ends a line. Commas are written
+ * where they are needed, and may be left out; spaces are for the reader. Keys and strings of a
+ * template have up to 63 characters, which need no escapes.
+ */
+#define wal__model_print(out, template, ...)                                             \
+    wal__model_print_values(out, template, (const struct wal__json_span[]){__VA_ARGS__}, \
+                            sizeof((const struct wal__json_span[]){__VA_ARGS__}) /       \
+                                sizeof(struct wal__json_span))
+void wal__model_print_values(struct wal__json_out *out, const char *template,
+                             const struct wal__json_span *values, size_t count);
+
+/* The same of a template without values. */
+void wal__model_put(struct wal__json_out *out, const char *template);
+
+/* Returns true or false as JSON. */
+struct wal__json_span wal__model_bool(bool value);
 
 /* Selects the file of the following output. */
 bool wal__model_write_file(struct wal__model_writer *writer, const char *path,

@@ -165,28 +165,6 @@ static bool add_text(struct wal__model_blocks *blocks, enum wal__model_block_kin
     return block != NULL || text.size <= 2;
 }
 
-/* Makes the id of a call: that of its line, and its number in it. */
-static struct wal__json_span make_id(struct wal__arena *arena, struct wal__json_span line,
-                                     size_t number)
-{
-    struct wal__json_span digits;
-    struct wal__json_span id = {NULL, 0};
-    uint8_t *text;
-
-    if (line.size < 2 || !wal__model_number(arena, number, &digits)) {
-        return id;
-    }
-    text = wal__arena_alloc(arena, line.size + 1 + digits.size);
-    if (text != NULL) {
-        memcpy(text, line.data, line.size - 1);
-        text[line.size - 1] = '-';
-        memcpy(text + line.size, digits.data, digits.size);
-        text[line.size + digits.size] = '"';
-        id = (struct wal__json_span){text, line.size + 1 + digits.size};
-    }
-    return id;
-}
-
 /* Adds the calls of an answer, and keeps them for their results. False: no memory. */
 static bool add_calls(struct wal__model_reader *reader, struct wal__json_token list,
                       struct wal__model_blocks *blocks, struct wal__model_item *item)
@@ -205,8 +183,10 @@ static bool add_calls(struct wal__model_reader *reader, struct wal__json_token l
         struct wal__model_block call = {.kind = WAL__BLOCK_TOOL_CALL, .raw = value.span};
         struct wal__model_block *block =
             wal__model_blocks_add(blocks, WAL__BLOCK_TOOL_CALL, value.span);
+        uint8_t digits[WAL__MODEL_DIGITS];
 
-        call.id = make_id(reader->arena, item->id, number);
+        call.id =
+            wal__model_append(reader->arena, item->id, "-", wal__model_digits(number, digits));
         if (block == NULL || call.id.data == NULL ||
             wal__fields_read(value.span, call_fields, &call, &item->fields) != WAL__JSON_OK) {
             return false;

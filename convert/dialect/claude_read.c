@@ -657,24 +657,21 @@ static bool put_queued(struct row *row, struct wal__json_span text)
 static bool emit_queued(struct wal__model_reader *reader, const struct claude_queued *queued,
                         struct wal__model_item *item)
 {
-    static const char suffix[] = "~queued\"";
-    size_t size = queued->id.size - 1 + sizeof(suffix) - 1;
-    uint8_t *id = wal__arena_alloc(reader->scratch, size);
+    const struct wal__json_span none = {NULL, 0};
     struct wal__model_block block = {.kind = WAL__BLOCK_TEXT, .text = queued->queued.text};
-    struct wal__model_item message = {.kind = WAL__ITEM_MESSAGE,
-                                      .role = WAL__ROLE_USER,
-                                      .is_echo = true,
-                                      .is_off_branch = item == NULL,
-                                      .time = queued->time,
-                                      .blocks = &block,
-                                      .block_count = 1};
+    struct wal__model_item message = {
+        .kind = WAL__ITEM_MESSAGE,
+        .role = WAL__ROLE_USER,
+        .is_echo = true,
+        .is_off_branch = item == NULL,
+        .id = wal__model_append(reader->scratch, queued->id, "~queued", none),
+        .time = queued->time,
+        .blocks = &block,
+        .block_count = 1};
 
-    if (id == NULL) {
+    if (message.id.data == NULL) {
         return false;
     }
-    memcpy(id, queued->id.data, queued->id.size - 1);
-    memcpy(id + queued->id.size - 1, suffix, sizeof(suffix) - 1);
-    message.id = (struct wal__json_span){id, size};
     if (item != NULL) {
         message.parent = item->parent;
         message.is_sidechain = item->is_sidechain;

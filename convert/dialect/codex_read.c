@@ -342,23 +342,12 @@ static bool read_message(struct decoder *decoder, bool *is_item)
 /* Joins the contents of two JSON strings with an empty line between them. */
 static bool join(struct wal__arena *arena, struct wal__json_span *text, struct wal__json_span more)
 {
-    static const char between[] = "\\n\\n";
-    const size_t size = sizeof(between) - 1;
-    uint8_t *joined;
-
     if (text->size <= 2 || more.size <= 2) {
         *text = more.size > 2 || text->size == 0 ? more : *text;
         return true;
     }
-    joined = wal__arena_alloc(arena, text->size + more.size + size);
-    if (joined == NULL) {
-        return false;
-    }
-    memcpy(joined, text->data, text->size - 1);
-    memcpy(joined + text->size - 1, between, size);
-    memcpy(joined + text->size - 1 + size, more.data + 1, more.size - 1);
-    *text = (struct wal__json_span){joined, text->size + more.size + size - 2};
-    return true;
+    *text = wal__model_append(arena, *text, "\\n\\n", wal__model_characters(more));
+    return text->data != NULL;
 }
 
 /* Appends the texts of an array of {type, text}. */
@@ -628,34 +617,19 @@ static bool emit_header(struct line *line, struct wal__json_span header)
 
 /* --- turn context -------------------------------------------------------- */
 
-/* Derives the id of an item that is not the last of its line. */
-static bool derive_id(struct line *line, const char *mark, struct wal__json_span *id)
-{
-    size_t size = strlen(mark);
-    struct wal__json_span own = line->text->id;
-    uint8_t *text = wal__arena_alloc(line->reader->scratch, own.size + size + 1);
-
-    if (text == NULL || own.size < 2) {
-        return false;
-    }
-    memcpy(text, own.data, own.size - 1);
-    memcpy(text + own.size - 1, mark, size);
-    text[own.size - 1 + size] = '"';
-    *id = (struct wal__json_span){text, own.size + size};
-    return true;
-}
-
 /* Emits an item before the last one of its line; `rest` items follow it. */
 static bool emit_extra_item(struct line *line, struct wal__model_item *item, const char *mark,
                             uint32_t rest)
 {
+    const struct wal__json_span none = {NULL, 0};
     struct wal__json_span last = line->item.raw;
 
+    item->id = wal__model_append(line->reader->scratch, line->text->id, mark, none);
     item->time = line->item.time;
     item->raw = last;
     item->raw_items_left = rest;
     line->item.raw.size = 0;
-    return derive_id(line, mark, &item->id) && wal__codex_emit(line->reader, item);
+    return item->id.data != NULL && wal__codex_emit(line->reader, item);
 }
 
 static bool emit_context(struct line *line)

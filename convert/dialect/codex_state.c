@@ -303,13 +303,13 @@ bool wal__codex_emit(struct wal__model_reader *reader, struct wal__model_item *i
            wal__model_emit(reader, item);
 }
 
-/* Appends a suffix to the id in `base` and returns the new id. */
-static bool derive_id(struct wal__model_reader *reader, struct wal__codex_text *base,
-                      const char *suffix, struct wal__json_span *id)
+/* Returns the id with a suffix; data is NULL if there is no memory. */
+static struct wal__json_span derive_id(struct wal__model_reader *reader,
+                                       const struct wal__codex_text *base, const char *suffix)
 {
-    base->size -= base->size > 0 ? 1 : 0;
-    return codex_text_add(reader, base, wal__model_literal(suffix)) &&
-           wal__codex_text_copy(reader, base, id);
+    const struct wal__json_span id = {base->data, base->size};
+
+    return wal__model_append(reader->scratch, id, suffix, none);
 }
 
 bool wal__codex_flush_lines(struct wal__model_reader *reader, bool is_off_branch)
@@ -321,7 +321,10 @@ bool wal__codex_flush_lines(struct wal__model_reader *reader, bool is_off_branch
     if (codex->pending_lines.size == 0) {
         return true;
     }
-    if ((!is_off_branch && !derive_id(reader, &codex->pending_id, "~echo\"", &item.id)) ||
+    if (!is_off_branch) {
+        item.id = derive_id(reader, &codex->pending_id, "~echo");
+    }
+    if ((!is_off_branch && item.id.data == NULL) ||
         !wal__codex_text_copy(reader, &codex->pending_lines, &item.raw)) {
         return false;
     }
@@ -399,8 +402,8 @@ static bool flush(struct wal__model_reader *reader, struct wal__codex_echo *echo
     *kept = block;
     item.blocks = kept;
     /* Its source line is that of the event. */
-    if (!derive_id(reader, &echo->id, "~event\"", &item.id) ||
-        !wal__codex_text_copy(reader, &codex->pending_lines, &item.raw)) {
+    item.id = derive_id(reader, &echo->id, "~event");
+    if (item.id.data == NULL || !wal__codex_text_copy(reader, &codex->pending_lines, &item.raw)) {
         return false;
     }
     codex->pending_lines.size = 0;

@@ -168,7 +168,7 @@ static bool write_header(struct wal__model_writer *writer)
     return true;
 }
 
-/* Writes the header that was read if it has the session's id: that of a fork is another thread's. */
+/* Writes the header that was read if it has the session's id: a fork has that of another thread. */
 static bool codex_begin(struct wal__model_writer *writer)
 {
     const struct wal__model_session *session = writer->session;
@@ -223,26 +223,12 @@ static const struct shown shown_prompt = {"user_message", "UserMessage", "text"}
 static const struct shown shown_answer = {"agent_message", "AgentMessage", "Text"};
 static const struct shown shown_thinking = {"agent_reasoning", "Reasoning", NULL};
 
-/* Writes a member with an id of this prefix and number. */
-static void write_number_id(struct encoder *to, const char *key, const char *prefix,
-                            uint64_t number)
-{
-    struct wal__json_span digits = {NULL, 0};
-
-    to->out->has_failed |= !wal__model_number(to->writer->scratch, number, &digits);
-    wal__json_out_key(to->out, key);
-    wal__json_out_string_begin(to->out);
-    wal__json_out_string_text(to->out, wal__model_literal(prefix));
-    wal__json_out_string_text(to->out, digits);
-    wal__json_out_string_end(to->out);
-}
-
 static void write_turn(struct encoder *to, const char *event)
 {
     struct codex *codex = to->writer->state;
 
     (void)open_event(to->writer, to->item->time, event);
-    write_number_id(to, "turn_id", "turn-", codex->turn);
+    wal__model_write_numbered(to->out, "turn_id", "turn-", codex->turn);
     close_line(to->out);
 }
 
@@ -276,9 +262,9 @@ static void open_shown(struct encoder *to, const struct shown *shown)
     (void)open_event(writer, to->item->time, "item_completed");
     wal__model_print(out, "'thread_id':?",
                      wal__model_session_uuid(writer->session->id, writer->scratch));
-    write_number_id(to, "turn_id", "turn-", codex->turn);
+    wal__model_write_numbered(to->out, "turn_id", "turn-", codex->turn);
     wal__model_print(out, "'item':{'type':$", wal__model_literal(shown->item));
-    write_number_id(to, "id", "item-", codex->ordinal);
+    wal__model_write_numbered(to->out, "id", "item-", codex->ordinal);
 }
 
 static void close_shown(struct encoder *to)

@@ -125,7 +125,6 @@ static bool add_thoughts(struct wal__model_blocks *blocks, struct wal__json_span
         struct wal__model_block *block;
         struct wal__json_span subject;
         struct wal__json_span text;
-        uint8_t *joined;
 
         if (wal__model_members(value.span, m, 2, NULL) != WAL__JSON_OK) {
             return false;
@@ -133,14 +132,10 @@ static bool add_thoughts(struct wal__model_blocks *blocks, struct wal__json_span
         subject = wal__member_string(&m[0]);
         text = wal__member_string(&m[1]);
         if (subject.size > 2 && text.size > 2) {
-            joined = wal__arena_alloc(blocks->arena, subject.size + text.size);
-            if (joined == NULL) {
+            text = wal__model_append(blocks->arena, subject, "\\n", wal__model_characters(text));
+            if (text.data == NULL) {
                 return false;
             }
-            memcpy(joined, subject.data, subject.size - 1);
-            memcpy(joined + subject.size - 1, "\\n", 2);
-            memcpy(joined + subject.size + 1, text.data + 1, text.size - 1);
-            text = (struct wal__json_span){joined, subject.size + text.size};
         } else if (subject.size > 2) {
             text = subject;
         }

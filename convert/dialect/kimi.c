@@ -23,8 +23,6 @@
  */
 #include "convert/model/dialect.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "convert/model/model_content.h"
@@ -722,16 +720,6 @@ static void open_record(struct wal__model_writer *writer, const char *type,
     wal__json_out_member_int(&writer->out, "time", read_ms(time));
 }
 
-/* Writes a member with a name that ends with a number. */
-static void write_name(struct wal__json_out *out, const char *key, const char *name,
-                       uint64_t number)
-{
-    char text[32];
-
-    (void)snprintf(text, sizeof(text), "%s%" PRIu64, name, number);
-    wal__json_out_member_str(out, key, text);
-}
-
 /* Opens the record of an event of the open step. */
 static void open_event(struct wal__model_writer *writer, const char *type,
                        struct wal__json_span time)
@@ -743,8 +731,8 @@ static void open_event(struct wal__model_writer *writer, const char *type,
     open_record(writer, "context.append_loop_event", time);
     wal__model_print(out, "'event':{'type':$", wal__model_literal(type));
     wal__json_out_member_count(out, "step", to->steps);
-    write_name(out, is_step ? "uuid" : "stepUuid", "step_", to->steps);
-    write_name(out, "turnId", "turn_", to->turns);
+    wal__model_write_numbered(out, is_step ? "uuid" : "stepUuid", "step_", to->steps);
+    wal__model_write_numbered(out, "turnId", "turn_", to->turns);
 }
 
 static void close_event(struct wal__model_writer *writer)

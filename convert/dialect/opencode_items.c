@@ -71,23 +71,9 @@ bool wal__opencode_defer(struct opencode_storage *storage, struct wal__json_span
 struct wal__json_span wal__opencode_append_number(struct wal__arena *arena,
                                                   struct wal__json_span id, size_t n)
 {
-    uint8_t *text = wal__arena_alloc(arena, id.size + 21);
-    size_t size = id.size - 1;
-    size_t unit = 1;
+    uint8_t digits[WAL__MODEL_DIGITS];
 
-    if (text == NULL) {
-        return (struct wal__json_span){NULL, 0};
-    }
-    memcpy(text, id.data, size);
-    text[size++] = '~';
-    while (n / unit >= 10) {
-        unit *= 10;
-    }
-    for (; unit > 0; unit /= 10) {
-        text[size++] = (uint8_t)('0' + n / unit % 10);
-    }
-    text[size++] = '"';
-    return (struct wal__json_span){text, size};
+    return wal__model_append(arena, id, "~", wal__model_digits(n, digits));
 }
 
 /* Changes the item's id if an earlier item has it. */

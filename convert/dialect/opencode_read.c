@@ -127,17 +127,8 @@ static void add_part(struct opencode_storage *storage, const char *relative,
 /* Names a message without a file by its number. */
 static bool make_name(struct opencode_storage *storage, struct opencode_document *message)
 {
-    uint8_t text[20];
-    size_t at = sizeof(text);
-    size_t number = storage->messages.count;
-
-    do {
-        text[--at] = (uint8_t)('0' + number % 10);
-        number /= 10;
-    } while (number > 0);
-    message->name = wal__arena_copy(storage->reader->scratch,
-                                    (struct wal__json_span){text + at, sizeof(text) - at});
-    storage->has_failed |= message->name.data == NULL;
+    storage->has_failed |=
+        !wal__model_number(storage->reader->scratch, storage->messages.count, &message->name);
     return !storage->has_failed;
 }
 

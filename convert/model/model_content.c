@@ -390,28 +390,6 @@ static bool split_array(struct wal__content_pieces *pieces, const struct wal__mo
     return blocks.count == 0 || add_piece(pieces, item, &blocks);
 }
 
-/* Derives the id of a piece that is not the last: the item's with a number. */
-static bool derive_id(struct wal__content_pieces *pieces, struct wal__json_span own, size_t number,
-                      struct wal__json_span *id)
-{
-    uint8_t *text = wal__arena_alloc(pieces->arena, own.size + 16);
-    size_t size = own.size - 1;
-
-    WAL__ASSERT(own.size >= 2);
-    if (text == NULL) {
-        return false;
-    }
-    memcpy(text, own.data, size);
-    text[size++] = '~';
-    for (size_t unit = 100000; unit > 0; unit /= 10) {
-        text[size++] = (uint8_t)('0' + number / unit % 10);
-    }
-    text[size++] = '"';
-    WAL__ASSERT(size <= own.size + 16);
-    *id = (struct wal__json_span){text, size};
-    return true;
-}
-
 bool wal__content_split(struct wal__content_pieces *pieces, const struct wal__model_item *item,
                         struct wal__json_token content)
 {
@@ -437,11 +415,19 @@ bool wal__content_number(struct wal__content_pieces *pieces, struct wal__json_sp
     WAL__ASSERT(pieces->count > 0);
     for (size_t i = 0; i < pieces->count; i++) {
         struct wal__model_item *piece = &pieces->items[i];
+        uint8_t digits[WAL__MODEL_DIGITS];
         piece->id = id;
         if (i > 0) {
             piece->raw.size = 0;
         }
-        if (i + 1 < pieces->count && id.size >= 2 && !derive_id(pieces, id, i, &piece->id)) {
+        if (i + 1 < pieces->count && id.size >= 2) {
+            /* A million and the number: six digits of it. */
+            struct wal__json_span number = wal__model_digits(1000000 + i, digits);
+            number.data++;
+            number.size--;
+            piece->id = wal__model_append(pieces->arena, id, "~", number);
+        }
+        if (piece->id.data == NULL && id.data != NULL) {
             return false;
         }
     }

@@ -138,16 +138,22 @@ uint64_t wal__model_prompt_count(const struct wal__model_usage *usage)
            wal__model_count(usage->cache_write);
 }
 
-bool wal__model_number(struct wal__arena *arena, uint64_t number, struct wal__json_span *span)
+struct wal__json_span wal__model_digits(uint64_t number, uint8_t text[WAL__MODEL_DIGITS])
 {
-    uint8_t text[20];
-    size_t at = sizeof(text);
+    size_t at = WAL__MODEL_DIGITS;
 
     do {
         text[--at] = (uint8_t)('0' + number % 10);
         number /= 10;
     } while (number > 0);
-    *span = wal__arena_copy(arena, (struct wal__json_span){text + at, sizeof(text) - at});
+    return (struct wal__json_span){text + at, WAL__MODEL_DIGITS - at};
+}
+
+bool wal__model_number(struct wal__arena *arena, uint64_t number, struct wal__json_span *span)
+{
+    uint8_t text[WAL__MODEL_DIGITS];
+
+    *span = wal__arena_copy(arena, wal__model_digits(number, text));
     return span->data != NULL;
 }
 
@@ -171,6 +177,29 @@ bool wal__model_remove_reasoning(struct wal__arena *arena, struct wal__model_usa
 bool wal__model_text_is(struct wal__json_span string, const char *text)
 {
     return string.size > 0 && wal__json_string_is(string, text);
+}
+
+struct wal__json_span wal__model_characters(struct wal__json_span string)
+{
+    return string.size < 2 ? none : (struct wal__json_span){string.data + 1, string.size - 2};
+}
+
+struct wal__json_span wal__model_append(struct wal__arena *arena, struct wal__json_span string,
+                                        const char *text, struct wal__json_span more)
+{
+    struct wal__json_memory joined = {.capacity = string.size + strlen(text) + more.size + 2};
+    struct wal__json_out out = {.put = wal__json_memory_put, .ctx = &joined};
+
+    joined.data = wal__arena_alloc(arena, joined.capacity);
+    if (joined.data == NULL) {
+        return none;
+    }
+    wal__json_out_string_begin(&out);
+    wal__json_out_string_json(&out, string);
+    wal__json_out_bytes(&out, text, strlen(text));
+    wal__json_out_bytes(&out, more.data, more.size);
+    wal__json_out_string_end(&out);
+    return (struct wal__json_span){joined.data, joined.size};
 }
 
 struct wal__json_span wal__model_literal(const char *quoted)

@@ -55,10 +55,17 @@ bool wal__model_has_counts(const struct wal__model_usage *usage);
 /* Returns the tokens of a prompt, with those that were read from a cache or written to one. */
 uint64_t wal__model_prompt_count(const struct wal__model_usage *usage);
 
-/* Adds the tokens of reasoning to an output without them, or takes them out of one with them. False:
- * no memory. */
+/* Adds the tokens of reasoning to an output without them, or removes them from one with them.
+ * False: no memory. */
 bool wal__model_add_reasoning(struct wal__arena *arena, struct wal__model_usage *usage);
 bool wal__model_remove_reasoning(struct wal__arena *arena, struct wal__model_usage *usage);
+
+enum {
+    WAL__MODEL_DIGITS = 20 /* of a number, at most */
+};
+
+/* Writes a number at the end of `text`, and returns its digits. */
+struct wal__json_span wal__model_digits(uint64_t number, uint8_t text[WAL__MODEL_DIGITS]);
 
 /* Writes a number in the arena. False: no memory. */
 bool wal__model_number(struct wal__arena *arena, uint64_t number, struct wal__json_span *span);
@@ -68,6 +75,14 @@ bool wal__model_text_is(struct wal__json_span string, const char *text);
 
 /* Returns the member of an object if it is a string, else an empty span. */
 struct wal__json_span wal__model_string(struct wal__json_span object, const char *key);
+
+/* Returns the characters of a JSON string, with their escapes. */
+struct wal__json_span wal__model_characters(struct wal__json_span string);
+
+/* Returns the JSON string with more characters at its end: those of a C string, then those of a
+ * span. Its data is NULL if there is no memory. */
+struct wal__json_span wal__model_append(struct wal__arena *arena, struct wal__json_span string,
+                                        const char *text, struct wal__json_span more);
 
 /* Returns a C string as a span; a string has its quotes: "\"text\"". */
 struct wal__json_span wal__model_literal(const char *quoted);

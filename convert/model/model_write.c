@@ -867,6 +867,18 @@ struct wal__json_span wal__model_or(struct wal__json_span json, const char *lite
     return json.size > 0 ? json : wal__model_literal(literal);
 }
 
+void wal__model_write_numbered(struct wal__json_out *out, const char *key, const char *text,
+                               uint64_t number)
+{
+    uint8_t digits[WAL__MODEL_DIGITS];
+
+    wal__json_out_key(out, key);
+    wal__json_out_string_begin(out);
+    wal__json_out_string_text(out, wal__model_literal(text));
+    wal__json_out_string_text(out, wal__model_digits(number, digits));
+    wal__json_out_string_end(out);
+}
+
 struct wal__json_span wal__model_bool(bool value)
 {
     return wal__model_literal(value ? "true" : "false");
@@ -958,7 +970,7 @@ void wal__model_print_values(struct wal__json_out *out, const char *template,
 
 void wal__model_put(struct wal__json_out *out, const char *template)
 {
-    wal__model_print_values(out, template, NULL, 0);
+    wal__model_print_values(out, template, &none, 0);
 }
 
 /* --- paths ---------------------------------------------------------------- */

@@ -130,8 +130,8 @@ size_t wal__model_uuid(const uint64_t hash[2], char id[WAL__MODEL_ID_SIZE]);
 struct wal__json_span wal__model_or(struct wal__json_span json, const char *literal);
 
 /*
- * Writes JSON as the template has it, in which ' is a quote and these characters are the next of the
- * values: % JSON; ? JSON that is omitted, with the key before it, if it is empty; $ UTF-8 as a
+ * Writes JSON as the template has it, in which ' is a quote and these characters are the next of
+ * the values: % JSON; ? JSON that is omitted, with the key before it, if it is empty; $ UTF-8 as a
  * string; @ a time as ISO 8601, the epoch if it is none. A newline ends a line. Commas are written
  * where they are needed, and may be left out; spaces are for the reader. Keys and strings of a
  * template have up to 63 characters, which need no escapes.
@@ -145,6 +145,10 @@ void wal__model_print_values(struct wal__json_out *out, const char *template,
 
 /* The same of a template without values. */
 void wal__model_put(struct wal__json_out *out, const char *template);
+
+/* Writes a member that is a string with a number at its end. */
+void wal__model_write_numbered(struct wal__json_out *out, const char *key, const char *text,
+                               uint64_t number);
 
 /* Returns true or false as JSON. */
 struct wal__json_span wal__model_bool(bool value);

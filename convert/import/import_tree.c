@@ -1165,13 +1165,13 @@ enum wal_status wal_import_client(uint32_t index, struct wal_import_client *clie
     if (status != WAL_OK) {
         return status;
     }
-    if (!is_set) {
-        return wal__fail(error, WAL_ENOTFOUND, "HOME is not set");
-    }
     own.name = found->name;
     own.dialect = found->dialect != NULL ? found->dialect : "";
+    if (!is_set) {
+        own.folder[0] = '\0';
+    }
     wal__struct_store(type, client, &own);
-    return WAL_OK;
+    return is_set ? WAL_OK : wal__fail(error, WAL_ENOTFOUND, "HOME is not set");
 }
 
 const char *wal_import_left_out_name(uint32_t kind)

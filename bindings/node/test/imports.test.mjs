@@ -79,6 +79,14 @@ test('dialects and clients are known', () => {
   }
 });
 
+test('without a home directory the folders of clients are unknown', () => {
+  const { HOME } = process.env;
+  delete process.env.HOME;
+  const clients = importClients();
+  process.env.HOME = HOME;
+  assert.ok(clients.some(({ name, folder }) => name === 'Claude Code' && folder === null));
+});
+
 test('a folder is imported; a repeated import adds nothing', async (t) => {
   const store = memoryStore(t);
   const { folder, file } = claudeFolder(t);

@@ -268,4 +268,7 @@ def test_library__dialects_and_clients(monkeypatch, tmp_path):
     clients = agentwal.import_clients()
     assert {"Claude Code", "Codex"} <= {client.name for client in clients}
     assert any(str(client.folder).startswith(str(tmp_path)) for client in clients)
+    monkeypatch.delenv("HOME")
+    assert ("Claude Code", None) in {(client.name, client.folder)
+                                     for client in agentwal.import_clients()}
     shutil.rmtree(tmp_path)

@@ -206,7 +206,8 @@ WAL_API const char *wal_import_dialect(uint32_t index);
 /* Returns the folder of a client with this index, from 0 on: the one that the environment names,
  * else the default below HOME; then those to which the client's settings, and variables that do not
  * replace the first, move its sessions. Threads: any that do not change the environment. Errors:
- * WAL_END after the last; WAL_ENOTFOUND when neither the variable nor HOME is set. */
+ * WAL_END after the last; WAL_ENOTFOUND when neither the variable nor HOME is set: then only the
+ * folder is missing in *client. */
 WAL_API WAL_MUST_USE enum wal_status
 wal_import_client(uint32_t index, struct wal_import_client *client, struct wal_error *error);
 

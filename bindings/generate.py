@@ -16,7 +16,7 @@ before. Names of fields are as in C; those of JavaScript are made of them.
       language, with the exceptions that the fields name; with `only`, those that
       the fields name. They are in the order of the struct, with bits of flags
       last; fields that are named before `...` are the first, and those after it
-      the last.
+      the last. STRUCT may be the type of a callback: its parameters are members.
         MEMBER?           null (None) when it is empty; MEMBER?undefined
         -MEMBER           left out
         NAME=MEMBER       under another name
@@ -24,29 +24,48 @@ before. Names of fields are as in C; those of JavaScript are made of them.
         MEMBER:A,B,...    one of these names
         MEMBER:code       a status: the name of its code (Python: its number)
         MEMBER:bool
+        MEMBER:NUMBER     at most NUMBER items of an array of structs
+        MEMBER:FUNCTION   an array of numbers, by the names that FUNCTION has for
+                          their indexes
+  lists STRUCT NAME=MEMBER[:NUMBER]...
+      Members of options that are callbacks: what they are called with becomes a
+      list of the result, which has at most NUMBER items.
+  cursor CURSOR FUNCTION [NAME]
+      A cursor that a function returns: the struct that FUNCTION fills is the
+      result if there is no other, and with NAME the rows of the cursor are a list
+      of it.
   list NAME CURSOR        a function for all that a cursor returns
+  each NAME FUNCTION      a function for what FUNCTION fills for all indexes;
+                          each?: WAL_ENOTFOUND fills it, too
   names NAME FUNCTION     a function for the names of all indexes
 
 For Node.js:
 
   handle STRUCT NAME CLOSE [shared] [WORDS]
       A kind of handles: NAME_type, named WORDS in messages.
-  now NAME FUNCTION       a function that calls the library at once
+  now NAME FUNCTION [plain]
+      A function that calls the library at once. plain: a session is its handle.
   now? NAME FUNCTION      likewise; WAL_ENOTFOUND is null
-  job NAME FUNCTION       a function that calls it in another thread
+  job NAME FUNCTION [flushed]
+      A function that calls it in another thread. flushed: one more argument, last:
+      true writes first what is queued.
 
 For Python:
 
-  call NAME FUNCTION [flat]
+  call NAME FUNCTION [flat] [locked]
       A function that calls the library without the interpreter's lock. flat:
-      the fields of options are arguments, in place of one row of them.
+      the fields of options are arguments, in place of one row of them. locked: it
+      reads text that the last handle has for all threads.
   call? NAME FUNCTION     likewise; WAL_ENOTFOUND is None
   constants NAME...       constants of the module, without WAL_
+
+The word `either` after a function says that it is one of the session if there is
+one, else of the store.
 
 The arguments of a function are those of the library's: handles and values, the
 fields of options, a watch (Python: a function) where the options have progress.
 What the library returns by pointers is the result: one value, or an object of
-them (Python: a tuple).
+them (Python: a tuple). A session is a pair of its handle and its id in Node.js.
 """
 import glob
 import os
@@ -54,7 +73,7 @@ import re
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-PATHS = ("path", "root", "directory", "exclude")
+PATHS = ("path", "paths", "root", "directory", "exclude")
 NUMBERS = {"uint32_t": "U32", "uint64_t": "U64", "int32_t": "I32", "int64_t": "I64",
            "double": "DOUBLE"}
 
@@ -63,11 +82,22 @@ def indented(statements):
     return "".join("    %s\n" % statement for statement in statements)
 
 
+def struct_of(type_):
+    return re.sub(r"const |struct | ?\*", "", type_)
+
+
+def split(members):
+    """(type, name, size or None) of each."""
+    return [re.fullmatch(r"(.*?) ?(\w+)(?:\[(\w+)\])?", " ".join(member.split())).groups()
+            for member in members if member.strip() not in ("", "void")]
+
+
 class Headers:
     """The structs and functions of the public headers."""
 
     def __init__(self):
         self.names, self.structs, self.functions, self.codes = [], {}, {}, []
+        self.callbacks = {}  # type: (type of the result, parameters after ctx)
         for folder in ("engine", "convert", "search"):
             top = os.path.join(ROOT, folder, "include")
             for path in sorted(glob.glob(os.path.join(top, "**/*.h"), recursive=True)):
@@ -79,25 +109,59 @@ class Headers:
         text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
         text = re.sub(r"^#.*(\\\n.*)*", "", text, flags=re.M)
         for name, body in re.findall(r"^struct (wal_\w+) \{(.*?)^\};", text, re.S | re.M):
-            self.structs[name] = [
-                re.fullmatch(r"(.*?) ?(\w+)(?:\[(\w+)\])?", " ".join(line.split())).groups()
-                for line in body.split(";") if line.strip()]
+            self.structs[name] = split(body.split(";"))
         self.codes += re.findall(r"^    (WAL_E[A-Z]+) = -\d+\b", text, re.M)
         for result, name, parameters in re.findall(
+                r"^typedef (\w+) (wal_\w+_fn)\(void \*ctx, ([^;]*?)\);", text, re.M):
+            self.callbacks[name] = (result, split(parameters.split(",")))
+            self.structs[name] = [("uint32_t", "struct_size", None), *self.callbacks[name][1]]
+        for result, name, parameters in re.findall(
                 r"WAL_API (?:WAL_MUST_USE )?([\w\s*]+?)\s*\b(wal_\w+)\(([^;]*?)\);", text):
-            self.functions[name] = (result, [
-                re.fullmatch(r"(.*?) ?(\w+)(\[\w+\])?", " ".join(parameter.split())).groups()
-                for parameter in parameters.split(",") if parameter.strip() != "void"])
+            self.functions[name] = (result, split(parameters.split(",")))
+
+
+class Plan:
+    """How a function is called. In C: variables, what reads them, arguments ("@NAME" is a handle
+    or the error), what frees them, and (name, value) of the results; the name of what the lists
+    are added to is None."""
+
+    def __init__(self):
+        self.handles, self.variables, self.reads, self.arguments = [], [], [], []
+        self.frees, self.results, self.cursor, self.sessions = [], [], None, []
+        self.options, self.struct, self.lists = None, None, []  # of the options with callbacks
+        self.change = 0  # the argument that is a function of a session, or 0
+        self.count = 0  # of arguments
+
+    def called(self, function, values):
+        return "%s(%s)" % (function, ", ".join(values.get(a, a) for a in self.arguments))
 
 
 class Binding:
     """What is common: the lists, the tables, and how a function is called."""
 
+    # A variable for a parameter, and the argument.
+    VARIABLES = {
+        "value": ("{type} {name}", "{place}"), "const char *": ("const char *{name}", "{place}"),
+        "digest": ("uint8_t {name}[{size}]", "{place}"),
+        "texts": ("struct wal_slice *{name}", "{place}"),
+        "structs": ("struct {struct} *{name}", "{place}"),
+        "result": ("struct {struct} {name}", "&{place}"),
+        "new": ("struct {struct} *{name}", "&{place}"),
+        "uint64_t *": ("uint64_t {name}", "&{place}"), "int32_t *": ("int32_t {name}", "&{place}"),
+        "fd": ("int32_t {name}", "&{place}"), "const char **": ("const char *{name}", "&{place}"),
+        "uint8_t[": ("uint8_t {name}[{size}]", "{place}"),
+        "char[": ("char {name}[{size}]", "{place}"),
+        "content": ("struct content {name}", "{place}.slice"),
+        "session": ("struct opened_session {name}", "&{place}.session")}
+    FREES = {}
+
     def __init__(self, spec, headers):
         self.headers = headers
-        self.tables = {}  # name: (struct, [(name, kind, member, mask, names)])
+        self.tables = {}  # name: (struct, fields, which are dicts)
         self.handles = {}  # struct: (name, close, is shared, words)
         self.calls = []  # (how, name, function, modifiers)
+        self.lists = {}  # struct: [(name, member, limit)]
+        self.cursors = {}  # struct: (function, name or None)
         self.constants = []
         text = ""
         for path in (os.path.join(ROOT, "bindings", "structs.txt"), spec):
@@ -117,13 +181,18 @@ class Binding:
             members = {m[1]: m for m in self.headers.structs[words[0]]}
             named = [word.rpartition("=") for word in words[1:]]
             self.tables[words[0] + "_in"] = (words[0], [
-                (name or self.name(member), self.kind_of(*members[member]), member, "0", None)
+                self.field(words[0], *members[member], name or self.name(member))
                 for name, _, member in named])
         elif what == "out":
             table = words[0]
             if words[1:2] and words[1] in self.headers.structs:
                 words = words[1:]
             self.tables[table + "_out"] = (words[0], self.fields(*words))
+        elif what == "lists":
+            self.lists[words[0]] = [re.fullmatch(r"(\w+)=(\w+):?(\d*)", word).groups()
+                                    for word in words[1:]]
+        elif what == "cursor":
+            self.cursors[words[0]] = (words[1], words[2] if words[2:] else None)
         elif what == "constants":
             self.constants += words
         else:
@@ -141,93 +210,197 @@ class Binding:
             return "CHARS"
         return None if size else self.KINDS.get("ns" if name.endswith("_ns") else type_)
 
+    def field(self, struct, type_, member, size, name):
+        """A field of a table, whose kind is None if the member has no value."""
+        field = {"name": name, "kind": self.kind_of(type_, member, size), "member": member}
+        number = re.sub(r"s$", "", member) + "_count"
+        if ("uint64_t", number, None) in self.headers.structs[struct]:
+            field["count"] = "offsetof(struct %s, %s)" % (struct, number)
+            field["kind"] = "TEXTS" if "wal_slice" in type_ else "STRUCTS"
+        elif type_.startswith("const struct") and field["kind"] is None:
+            field["kind"] = "STRUCT"
+        if field["kind"] in ("STRUCT", "STRUCTS"):
+            field["items"] = "&%s_%s" % (struct_of(type_), "in" if "count" not in field else "out")
+        return field
+
     def fields(self, struct, *words):
         members = {m[1]: m for m in self.headers.structs[struct]}
         left_out = {word[1:] for word in words if word.startswith("-")}
+        left_out |= {re.sub(r"s$", "", member) + "_count" for member in members}
         first, last = {}, {}  # by what they read
         for i, word in enumerate(words):
             match = re.fullmatch(r"(?:(\w+)=)?(\w+)(?:&(\w+)|\?(\w*)|:([\w,]+))?", word)
             if word == "only" or match is None:
                 continue
             name, member, mask, empty, value = match.groups()
-            kind, names = self.kind_of(*members[member]), None
-            if kind is None:
+            field = self.field(struct, *members[member], self.name(name or member))
+            kind = field["kind"]
+            if value in self.headers.functions:
+                field.update(kind="COUNTS", name_of=value)
+            elif kind is None:
                 continue
-            if mask:
-                kind = "FLAG"
+            elif mask:
+                field.update(kind="FLAG", mask=mask)
                 left_out.add(member)
             elif empty is not None:
-                kind = {"TEXT": "OR_NONE" if empty else "OR_NULL", "CONTENT": "OR_NULL",
-                        "CHARS": "ID", "DIGEST": "NO_DIGEST", "U64": "U64_OR_NULL"}[kind]
+                field["kind"] = {"TEXT": "OR_NONE" if empty else "OR_NULL", "CONTENT": "OR_NULL",
+                                 "CHARS": "ID", "DIGEST": "NO_DIGEST",
+                                 "U64": "U64_OR_NULL"}[kind]
             elif value in ("code", "bool"):
-                kind = value.upper()
+                field["kind"] = value.upper()
+            elif value and kind == "STRUCTS":
+                field["mask"] = value
             elif value:
-                kind, names = "NAME", value.split(",")
-            (first if "..." in words[i:] else last)[member, mask] = (
-                self.name(name or member), kind, member, mask or "0", names)
+                listed = value.split(",")
+                field.update(kind="NAME", mask=len(listed), names="(const char *const[]){%s}" %
+                             ", ".join('"%s"' % item for item in listed))
+            (first if "..." in words[i:] else last)[member, mask] = field
         rest = []
         for member, value in members.items():
+            field = self.field(struct, *value, self.name(member))
             if (member, None) in first or member in left_out:
                 continue
             if "..." not in words and (member, None) in last:
                 rest.append(last.pop((member, None)))
-            elif (member, None) not in last and "only" not in words and self.kind_of(*value):
-                rest.append((self.name(member), self.kind_of(*value), member, "0", None))
+            elif (member, None) not in last and "only" not in words and field["kind"]:
+                rest.append(field)
         return [*first.values(), *rest, *last.values()]
-
-    def field_text(self, struct, name, kind, member, mask, names):
-        listed = "NULL"
-        if names:
-            mask = str(len(names))
-            listed = "(const char *const[]){%s}" % ", ".join('"%s"' % item for item in names)
-        return ('    {"%s", %s_%s, offsetof(struct %s, %s), sizeof(((struct %s *)0)->%s), %s, '
-                "%s},\n" % (name, self.PREFIX, kind, struct, member, struct, member, mask, listed))
 
     def table_text(self, name):
         struct, fields = self.tables[name]
+        # What a callback is called with, if that is one value, is this value.
+        is_value = struct in self.headers.callbacks and len(fields) == 1
+        text = ""
+        for field in fields:
+            place = (struct, field["member"])
+            values = {
+                "name": "NULL" if is_value else '"%s"' % field["name"],
+                "kind": "%s_%s" % (self.PREFIX, field["kind"]),
+                "offset": "offsetof(struct %s, %s)" % place,
+                "size": "sizeof(((struct %s *)0)->%s)" % place,
+                **{key: field[key] for key in ("mask", "names", "items", "count", "name_of")
+                   if key in field}}
+            text += "    {%s},\n" % ", ".join(".%s = %s" % value for value in values.items())
         return ("static const struct %s %s_fields[] = {\n%s};\n"
                 "const struct %s %s = {%s_fields, %d, sizeof(struct %s)};\n" % (
-                    self.FIELD, name, "".join(self.field_text(struct, *f) for f in fields),
-                    self.TABLE, name, name, len(fields), struct))
+                    self.FIELD, name, text, self.TABLE, name, name, len(fields), struct))
 
     def all_text(self, includes, functions):
         """The file: includes, tables, functions, and what the binding adds."""
         return "\n".join([
-            *("#include %s\n" % name for name in includes),
-            *("#include <%s>\n" % name for name in self.headers.names),
+            *("#include %s" % name for name in includes),
+            *("#include <%s>" % name for name in self.headers.names),
+            *("struct %s {\n%s};" % (struct, indented("%s %s;" % m[:2] for m in
+                                                      self.headers.structs[struct]))
+              for struct, _ in self.tables.values() if struct in self.headers.callbacks),
+            *("extern const struct %s %s;" % (self.TABLE, name) for name in self.tables), "",
             *map(self.table_text, self.tables), *functions,
             *(getattr(self, "call_" + how.rstrip("?"))(name, function, how.endswith("?"), rest)
               for how, name, function, rest in self.calls)])
 
-    def parameters(self, function):
-        """(what, name, what fills the texts of PARAMETERS) of each parameter."""
-        for type_, name, size in self.headers.functions[function][1]:
-            struct = re.sub(r"const |struct | ?\*", "", type_)
-            filled = {"name": name, "type": type_, "size": size, "struct": struct}
-            if struct == "wal_error":
-                what = "error"
-            elif type_.endswith("**") and struct in self.handles:
-                what = "new"
-            elif struct == "wal_store" or struct in self.handles:
-                what = "handle"
-            elif type_ == "struct wal_slice" or (type_ in NUMBERS and not size):
-                what = "value"
-                filled["read"] = self.READ[self.kind_of(type_, name, size)]
-            elif size:
-                what = "digest" if type_.startswith("const") else type_ + size[:1]
+    def plan(self, function, words=(), place=""):
+        """Plans a call; `place` is where the variables are."""
+        plan = Plan()
+        parameters = self.headers.functions[function][1]
+        plan.handles = [(name, struct_of(type_)) for type_, name, _ in parameters
+                        if re.search(r"[^*]\*$", type_) and struct_of(type_) in self.handles]
+        plan.count = self.handle_count(plan, words)
+        skipped = None
+        for i, (type_, name, size) in enumerate(parameters):
+            struct = struct_of(type_)
+            filled = {"name": name, "type": type_, "size": size, "struct": struct,
+                      "place": place + name, "value": self.VALUE % plan.count}
+            following = parameters[i + 1][1] if i + 1 < len(parameters) else ""
+            if name == skipped:
+                plan.arguments.append("&callback" if plan.change else place + skipped)
+            elif struct == "wal_error" or (name, struct) in plan.handles:
+                plan.arguments.append("@" + ("error" if struct == "wal_error" else name))
+            elif type_.endswith("**") and struct + "_next" in self.headers.functions and \
+                    struct not in self.handles:
+                plan.cursor = (name, struct)
+                plan.variables.append("struct %s *%s" % (struct, name))
+                plan.arguments.append("&" + place + name)
+            elif re.search(r"(^|_)count$", following) and type_.startswith("const struct"):
+                skipped = following
+                plan.variables.append("uint32_t %s" % skipped)
+                self.add(plan, "texts" if struct == "wal_slice" else "structs",
+                         {**filled, "count": place + skipped})
             elif type_.startswith("const struct"):
-                what = "options"
+                self.add_options(plan, words, filled)
+                types = {m[1]: struct_of(m[0]) for m in self.headers.structs[struct]}
+                if "progress" in types:
+                    plan.options, plan.struct = place + name, struct
+                    plan.lists = [(listed, member, self.headers.callbacks[types[member]],
+                                   self.listed(types[member]), limit or "UINT32_MAX")
+                                  for listed, member, limit in self.lists.get(struct, [])]
+            elif type_ == "struct wal_slice" or (type_ in NUMBERS and not size):
+                kind = self.kind_of(type_, name, size)
+                self.add(plan, "content" if kind == "CONTENT" and "content" in self.READS else
+                         "value", {**filled, "read": self.READ[kind]})
+            elif size:
+                self.add(plan, "digest" if type_.startswith("const") else type_ + "[", filled)
+            elif type_.endswith("**") and struct in self.handles:
+                is_session = (struct == "wal_session" and "session" in self.RESULTS
+                              and "plain" not in words)
+                plan.sessions += [name] if is_session else []
+                self.add(plan, "session" if is_session else "new", filled)
+            elif struct == "wal_update_fn":
+                skipped, plan.change = following, plan.count
+                plan.arguments.append("callback.change == NULL ? NULL : callback_change")
+                plan.count += 1
             else:
-                what = "result" if struct in self.headers.structs else type_
-            yield what, name, filled
+                self.add(plan, "result" if struct in self.headers.structs else
+                         "fd" if name == "fd" else type_, filled)
+        if plan.lists:
+            plan.results = [(None, value) for _, value in plan.results]
+        return plan
 
-    def cursor(self, cursor, *rest):
-        """The struct that it fills, and how it is opened."""
-        item = self.headers.functions[cursor + "_next"][1][1][0]
-        self.handles[cursor] = ("",)
-        plan = self.plan(cursor + "_open", *rest)
-        del self.handles[cursor]
-        return re.sub(r"struct | ?\*", "", item), plan
+    def add(self, plan, what, filled):
+        """Adds a parameter."""
+        variable, argument = self.VARIABLES[what]
+        read, result = self.READS.get(what, ""), self.RESULTS.get(what, "")
+        plan.variables.append(variable.format(**filled))
+        plan.arguments.append(argument.format(**filled))
+        plan.count += "{value}" in read
+        plan.reads += [read.format(**filled)] if read else []
+        plan.results += [(filled["name"], result.format(**filled))] if result else []
+        plan.frees += [self.FREES[what].format(**filled)] if what in self.FREES else []
+
+    def zeroed(self, variable):
+        """The definition of a variable."""
+        match = re.match(r"struct (\w+) \w+$", variable)
+        if match and ("uint32_t", "struct_size", None) in self.headers.structs.get(match[1], ()):
+            return "%s = WAL_INIT(%s)" % (variable, match[1])
+        return variable + (" = {0}" if match or "[" in variable else " = 0")
+
+    def item_of(self, cursor):
+        """The struct that a cursor fills."""
+        return struct_of(self.headers.functions[cursor + "_next"][1][1][0])
+
+    def info_of(self, cursor):
+        """The function that says what the whole of a cursor is, the struct that it fills, and the
+        name of the list of the rows."""
+        function, name = self.cursors[cursor]
+        return function, struct_of(self.headers.functions[function][1][1][0]), name
+
+    def listed(self, type_):
+        """The table of what a callback is called with: that of a struct, or of its parameters."""
+        struct = struct_of(self.headers.callbacks[type_][1][0][0])
+        is_struct = struct in self.headers.structs and struct != "wal_error"
+        return (struct if is_struct else type_) + "_out"
+
+    @staticmethod
+    def callback_text(name, member, callback, table, statements):
+        """A callback of options whose item is listed: a function with `item`, and statements."""
+        result, parameters = callback
+        made = ["const void *item = %s;" % parameters[0][1]]
+        if table.endswith("_fn_out"):
+            struct = table[:-len("_out")]
+            made = ["const struct %s made = {sizeof(made), %s};" % (
+                struct, ", ".join(p[1] for p in parameters)), "const void *item = &made;"]
+        return "static %s %s_%s(void *ctx, %s)\n{\n%s}\n" % (
+            result, name, member, ", ".join(" ".join(p[:2]) for p in parameters),
+            indented(made + statements))
 
 
 # A function that fills a struct from a cursor.
@@ -237,24 +410,24 @@ NEXT = ("static enum wal_status %s_next(void *cursor, void *item, struct wal_err
 
 class Node(Binding):
     FIELD, TABLE, PREFIX = "field", "table", "FIELD"
-    KINDS = {**NUMBERS, "ns": "MS", "const struct wal_error *": "ERROR"}
+    VALUE = "call_arg(call, %d)"
+    KINDS = {**NUMBERS, "ns": "MS", "const struct wal_error *": "ERROR", "const char *": "STRING"}
     CONTENTS = ("payload", "content", "piece")
     READ = {"TEXT": "text", "PATH": "path_slice", "CONTENT": "bytes", "U32": "u32", "U64": "u64",
             "I64": "i64", "I32": "bool"}
-    # A variable, a statement that reads it, an argument, a result.
-    PARAMETERS = {
-        "value": ("{type} {name}", "{place} = value_{read}(call, {value});", "{place}", ""),
-        "const char *": ("const char *{name}", "{place} = value_path(call, {value});", "{place}",
-                         ""),
-        "digest": ("uint8_t {name}{size}", "value_digest(call, {value}, {place});", "{place}", ""),
-        "result": ("struct {struct} {name}", "{place}.struct_size = sizeof({place});", "&{place}",
-                   "make_struct(call, &{struct}_out, &{place})"),
-        "uint64_t *": ("uint64_t {name}", "", "&{place}", "make_number(call, {place})"),
-        "const char **": ("const char *{name}", "", "&{place}", "make_string(call, {place})"),
-        "uint8_t[": ("uint8_t {name}{size}", "", "{place}", "make_digest(call, {place})"),
-        "char[": ("char {name}{size}", "", "{place}", "make_optional(call, (struct wal_slice)"
-                  "{{{place}, strlen({place})}})"),
-        "new": ("struct {struct} *{name}", "", "&{place}", "{struct}")}
+    READS = {
+        "value": "{place} = value_{read}(call, {value});",
+        "const char *": "{place} = value_path(call, {value});",
+        "digest": "value_digest(call, {value}, {place});",
+        "texts": "{place} = value_texts(call, {value}, true, &{count});",
+        "structs": "{place} = read_structs(call, {value}, &{struct}_in, &{count});",
+        "result": "{place}.struct_size = sizeof({place});"}
+    RESULTS = {
+        "result": "make_struct(call, &{struct}_out, &{place})",
+        "uint64_t *": "make_number(call, {place})", "int32_t *": "make_bool(call, {place} != 0)",
+        "const char **": "make_string(call, {place})", "uint8_t[": "make_digest(call, {place})",
+        "char[": "make_optional(call, (struct wal_slice){{{place}, strlen({place})}})",
+        "session": "session_make(call, @store, &{place})", "new": "{struct}"}
 
     @staticmethod
     def name(member):
@@ -269,7 +442,7 @@ class Node(Binding):
             ["static void close_%s(void *object)\n{\n    %s(object);\n}\n"
              'const struct handle_type %s_type = {"%s", close_%s, %s};\n' % (
                  name, close, name, words, name, str(shared).lower())
-             for name, close, shared, words in self.handles.values()])
+             for name, close, shared, words in self.handles.values() if name])
         return text + (
             "\nconst char *status_code(int32_t status)\n{\n    switch (status) {\n%s"
             '    default:\n        return "WAL_OK";\n    }\n}\n' % indented(
@@ -277,143 +450,246 @@ class Node(Binding):
             "\nconst struct call_method interface_methods[] = {\n%s    {NULL, NULL},\n};\n" %
             indented('{"%s", call_%s},' % (name, name) for _, name, _, _ in self.calls))
 
-    def plan(self, function, owner=""):
-        """How a function is called: (the handle, its struct, variables, statements
-        that read the arguments, arguments, [(name, result)])."""
-        parameters = list(self.parameters(function))
-        structs = [filled["struct"] for what, _, filled in parameters if what == "handle"]
-        handle, struct, index = None, None, 1 if structs else 0
-        variables, reads, arguments, results, watch = [], [], [], [], []
-        for what, name, filled in parameters:
-            place, detail = owner + name, filled["struct"]
-            filled.update(place=place, value="call_arg(call, %d)" % index)
-            if what == "error":
-                arguments.append("@error")
-            elif what == "handle":
-                # A session is given without its store.
-                if detail != "wal_store" or len(structs) == 1:
-                    handle, struct = name, detail
-                arguments.append("@" + ("store" if detail == "wal_store" else "object"))
-            elif what == "options":
-                table = detail + "_in"
-                variables.append("struct %s %s" % (detail, name))
-                if table in self.tables:
-                    reads.append("read_struct(call, %d, &%s, &%s);" % (index, table, place))
-                    index += len(self.tables[table][1])
-                else:
-                    reads.append("%s.struct_size = sizeof(%s);" % (place, place))
-                arguments.append("&" + place)
-                if any(m[1] == "progress" for m in self.headers.structs[detail]):
-                    watch = [place + ".progress = job_progress;", place + ".ctx = &self->job;"]
-            else:
-                variable, read, argument, result = (
-                    text.format(**filled) for text in self.PARAMETERS[what])
-                variables.append(variable)
-                arguments.append(argument)
-                reads += [read] if read else []
-                results += [(name, result)] if result else []
-                index += "{value}" in self.PARAMETERS[what][1]
-        if watch:
-            reads += watch + ["job_watch_arg(call, &self->job, call_arg(call, %d));" % index]
-        return handle, struct, variables, reads, arguments, results
+    def __init__(self, spec, headers):
+        super().__init__(spec, headers)
+        self.handles["wal_store"] = ("", "", False, "")
 
-    def get(self, struct, name):
-        """The statement that gets the handle of the first argument."""
-        if struct == "wal_store":
-            return "struct store *%s = store_get(call, 0);" % name
-        return "struct handle *%s = handle_get(call, 0, &%s_type);" % (
-            name, self.handles[struct][0])
+    @staticmethod
+    def handle_count(plan, words):
+        """The session comes before the store if it may be either; else it has the store."""
+        structs = {struct for _, struct in plan.handles}
+        return len(plan.handles) if "either" in words or structs <= {"wal_store"} else 1
+
+    def add_options(self, plan, _words, filled):
+        table = filled["struct"] + "_in"
+        plan.variables.append("struct %s %s" % (filled["struct"], filled["name"]))
+        if table in self.tables:
+            plan.reads.append("read_struct(call, %d, &%s, &%s);" % (plan.count, table,
+                                                                    filled["place"]))
+            plan.count += len(self.tables[table][1])
+        else:
+            plan.reads.append("{0}.struct_size = sizeof({0});".format(filled["place"]))
+        plan.arguments.append("&" + filled["place"])
+
+    def gets(self, plan, words):
+        """Statements that get the handles, the two arguments of job_create, and where in C the
+        handles are in a call at once and in a job."""
+        stores = [name for name, struct in plan.handles if struct == "wal_store"]
+        others = [(name, self.handles[struct][0]) for name, struct in plan.handles
+                  if struct != "wal_store"]
+        if "either" in words:
+            [(name, kind)], [store] = others, stores
+            absent = "value_is_absent(call, call_arg(call, 0))"
+            return (["struct handle *%s = %s ? NULL : handle_get(call, 0, &%s_type);" % (
+                name, absent, kind),
+                     "struct store *%s = %s == NULL ? store_get(call, 1) : %s->store;" % (
+                         store, name, name)],
+                    "%s, %s" % (store, name),
+                    {"@" + store: store + "->wal",
+                     "@" + name: "%s == NULL ? NULL : %s->object" % (name, name)},
+                    {"@" + store: "job->store->wal",
+                     "@" + name: "job->handle == NULL ? NULL : job->handle->object"})
+        if others:
+            [(name, kind)] = others
+            now = {"@" + s: name + "->store->wal" for s in stores}
+            job = {"@" + s: "job->store->wal" for s in stores}
+            now["@" + name], job["@" + name] = name + "->object", "job->handle->object"
+            return (["struct handle *%s = handle_get(call, 0, &%s_type);" % (name, kind)],
+                    "NULL, " + name, now, job)
+        job = {"@" + s: "job->%s->wal" % ("store" if s == stores[-1] else "other") for s in stores}
+        return (["struct store *%s = store_get(call, %d);" % (s, i) for i, s in enumerate(stores)],
+                (stores[-1] if stores else "NULL") + ", NULL",
+                {"@" + s: s + "->wal" for s in stores}, job)
 
     def returned(self, results, store):
         """Statements that return what the results are."""
         results = [(name, "handle_make(call, &%s_type, %s, %s)" % (
-            self.handles[made][0], store, name) if made in self.handles else made)
-                   for name, made in results]
+            self.handles[made][0], store, name) if made in self.handles else
+                    made.replace("@store", store)) for name, made in results]
         if not results:
             return ["return make_undefined(call);"]
         if len(results) == 1:
             return ["return %s;" % results[0][1]]
-        return ["napi_value object = make_object(call);",
-                *('object_set(call, object, "%s", %s);' % result for result in results),
+        base = [value for name, value in results if name is None]
+        return ["napi_value object = %s;" % (base[0] if base else "make_object(call)"),
+                *('object_set(call, object, "%s", %s);' % result for result in results
+                  if result[0] is not None),
                 "return object;"]
 
-    def call_now(self, name, function, is_optional, _):
+    def call_now(self, name, function, is_optional, words):
         type_ = self.headers.functions[function][0]
-        handle, struct, variables, reads, arguments, results = self.plan(function)
+        plan = self.plan(function)
         head = "static napi_value call_%s(struct call *call)\n{\n" % name
         if type_ == "void":
             return head + (
                 "    struct handle *handle = handle_find(call, 0, &%s_type);\n"
                 "    if (handle != NULL) {\n        handle_close(handle);\n    }\n"
-                "    return make_undefined(call);\n}\n" % self.handles[struct][0])
-        store = handle if struct == "wal_store" else "%s->store" % handle
-        values = {"@store": store + "->wal", "@object": "%s->object" % handle,
-                  "@error": "call_error(call)"}
-        called = "%s(%s)" % (function, ", ".join(values.get(a, a) for a in arguments))
+                "    return make_undefined(call);\n}\n" % self.handles[plan.handles[0][1]][0])
+        plan = self.plan(function, words)
+        gets, _, values, _ = self.gets(plan, words)
+        called = plan.called(function, {**values, "@error": "call_error(call)"})
+        store = plan.handles[0][0] if plan.handles else ""
+        if store and plan.handles[0][1] != "wal_store":
+            store += "->store"
+        elif len(plan.handles) > 1 and "either" not in words:
+            store = plan.handles[1][0] + "->store"
         text = head + indented([
-            *([self.get(struct, handle)] if handle else []),
-            *("%s = %s;" % (v, "{0}" if "[" in v or re.match(r"struct \w+ \w", v) else "0")
-              for v in variables),
-            *reads, "if (call->failed) {", "    return NULL;", "}"])
+            *gets,
+            *(self.zeroed(v) + ";" for v in plan.variables),
+            *plan.reads, "if (call->failed) {", "    return NULL;", "}"])
         if not type_.startswith("enum"):
             return text + "    return make_%s(call, %s);\n}\n" % {
                 "uint64_t": ("number", called), "int32_t": ("bool", called + " != 0")}.get(
                     type_, ("string", called))
-        return text + indented([
+        for session in plan.sessions:
+            called = "session_identify(&%s, %s, call_error(call))" % (session, called)
+        text += indented([
             "enum wal_status status = %s;" % called,
             *(["if (status == WAL_ENOTFOUND) {", "    return make_null(call);", "}"]
               if is_optional else []),
-            "if (!call_check(call, status)) {", "    return NULL;", "}",
-            *self.returned(results, store)]) + "}\n"
+            "if (!call_check(call, status)) {",
+            *("    session_discard(&%s);" % session for session in plan.sessions),
+            "    return NULL;", "}"])
+        if plan.cursor:
+            cursor, struct = plan.cursor
+            info, table, _ = self.info_of(struct)
+            return text + indented([
+                "struct %s info = WAL_INIT(%s);" % (table, table), "napi_value made = NULL;",
+                "if (call_check(call, %s(%s, &info, call_error(call)))) {" % (info, cursor),
+                "    made = make_struct(call, &%s_out, &info);" % table, "}",
+                "%s_close(%s);" % (struct, cursor), "return made;"]) + "}\n"
+        return text + indented(self.returned(plan.results, store)) + "}\n"
 
-    def call_job(self, name, function, _optional, _rest):
-        handle, struct, variables, reads, arguments, results = self.plan(function, "self->")
-        news = [(n, made) for n, made in results if made in self.handles]
-        values = {"@store": "job->store->wal", "@object": "job->handle->object",
-                  "@error": "error"}
+    def run_text(self, name, function, words, plan, values):
+        """The function of a job that calls the library, and what it needs."""
+        text, finish = "", []
+        for listed, member, callback, table, limit in plan.lists:
+            text += self.callback_text(name, member, callback, table, [
+                "struct %s_job *self = ctx;" % name,
+                "if (self->%s.count < %s) {" % (listed, limit),
+                "    list_add_struct(&self->%s, &self->job.arena, &%s, item);" % (listed, table),
+                "}", *(["return job_must_stop(&self->job);"] if callback[0] != "void" else [])])
+            finish.append("status = list_check(&self->%s, status, error);" % listed)
+        if plan.cursor:
+            cursor, struct = plan.cursor
+            info, table, rows = self.info_of(struct)
+            item = self.item_of(struct)
+            if rows:
+                text += NEXT % (name, struct)
+            finish = [
+                "if (status == WAL_OK && self->%s != NULL) {" % cursor,
+                "    struct %s info = WAL_INIT(%s);" % (table, table),
+                "    status = %s(self->%s, &info, error);" % (info, cursor),
+                "    list_add_struct(&self->info, &job->arena, &%s_out, &info);" % table,
+                *(["    if (status == WAL_OK) {",
+                   "        status = list_fill(&self->rows, &job->arena, &%s_out, %s_next, "
+                   "self->%s, error);" % (item, name, cursor), "    }"] if rows else []),
+                "    %s_close(self->%s);" % (struct, cursor), "}",
+                "status = list_check(&self->info, status, error);",
+                *(["status = list_check(&self->rows, status, error);"] if rows else [])]
+            plan.variables += ["struct list info", *(["struct list rows"] if rows else [])]
+            if not plan.results:
+                plan.results = [(None, "list_first(call, &self->info, &%s_out)" % table)]
+            else:
+                plan.results = [(None, value) for _, value in plan.results]
+            if rows:
+                plan.results.append((rows, "list_structs(call, &self->rows, &%s_out)" % item))
+        finish += ["status = session_identify(&self->%s, status, error);" % session
+                   for session in plan.sessions]
+        plan.variables += ["struct list %s" % listed for listed, *_ in plan.lists]
+        called = plan.called(function, {**values, "@error": "error"})
+        begin = ["enum wal_status status = %s;" % called]
+        if "flushed" in words:
+            plan.variables.append("bool is_flushed")
+            plan.reads.append("self->is_flushed = value_bool(call, call_arg(call, %d));" %
+                              plan.count)
+            begin = ["enum wal_status status = self->is_flushed ? wal_flush(job->store->wal, error)"
+                     " : WAL_OK;", "if (status == WAL_OK) {", "    status = %s;" % called, "}"]
+        mine = ["struct %s_job *self = (struct %s_job *)job;" % (name, name)]
+        return text + ("static enum wal_status %s_run(struct job *job, struct wal_error *error)\n"
+                       "{\n%s}\n" % (name, indented([
+                           *(mine if plan.variables else []),
+                           *begin, *finish, "return status;"])))
+
+    def watch_reads(self, name, plan):
+        """A function for the progress of options, and the statements that set callbacks."""
+        _, parameters = self.headers.callbacks[struct_of(
+            {m[1]: m[0] for m in self.headers.structs[plan.struct]}["progress"])]
+        text = "static int32_t %s_progress(void *ctx, %s)\n{\n%s}\n" % (
+            name, ", ".join(" ".join(p[:2]) for p in parameters), indented([
+                *("(void)%s;" % p[1] for p in parameters[:-2]),
+                "return job_progress(ctx, %s);" % ", ".join(p[1] for p in parameters[-2:])]))
+        members = ["progress", *(member for _, member, *_ in plan.lists)]
+        plan.reads += ["%s.%s = %s_%s;" % (plan.options, member, name, member)
+                       for member in members]
+        plan.reads += ["%s.ctx = self;" % plan.options,
+                       "job_watch_arg(call, &self->job, call_arg(call, %d));" % plan.count]
+        plan.count += 1
+        plan.results += [(listed, "list_structs(call, &self->%s, &%s)" % (listed, table))
+                         for listed, _, _, table, _ in plan.lists]
+        return text
+
+    def call_job(self, name, function, _optional, words):
+        plan = self.plan(function, words, "self->")
+        gets, created, _, values = self.gets(plan, words)
+        progress = self.watch_reads(name, plan) if plan.options else ""
+        run = self.run_text(name, function, words, plan, values)
+        news = [(n, made) for n, made in plan.results if made in self.handles]
         mine = ["struct %s_job *self = (struct %s_job *)job;" % (name, name)]
         text = "struct %s_job {\n    struct job job;\n%s};\n" % (
-            name, indented(v + ";" for v in variables))
-        text += ("static enum wal_status %s_run(struct job *job, struct wal_error *error)\n"
-                 "{\n%s}\n" % (name, indented([
-                     *(mine if variables else []), "return %s(%s);" % (
-                         function, ", ".join(values.get(a, a) for a in arguments))])))
+            name, indented(v + ";" for v in plan.variables)) + progress + run
         finish = discard = "NULL"
-        if results:
+        if plan.results:
             finish = name + "_finish"
             text += ("static napi_value %s(struct call *call, struct job *job)\n{\n%s}\n" % (
                 finish, indented([
                     *mine, *("struct %s *%s = self->%s;" % (made, n, n) for n, made in news),
                     *("self->%s = NULL;" % n for n, _ in news),
-                    *self.returned(results, "job->store")])))
-        if news:
+                    *self.returned(plan.results, "job->store")])))
+        if news or plan.sessions:
             discard = name + "_discard"
-            text += "static void %s(struct job *job)\n{\n%s}\n" % (discard, indented(
-                mine + ["%s(self->%s);" % (self.handles[made][1], n) for n, made in news]))
+            text += "static void %s(struct job *job)\n{\n%s}\n" % (discard, indented([
+                *mine, *("%s(self->%s);" % (self.handles[made][1], n) for n, made in news),
+                *("session_discard(&self->%s);" % n for n in plan.sessions)]))
+        stores = [n for n, struct in plan.handles if struct == "wal_store"]
+        other = ["job_use_store(&self->job, %s);" % stores[0]] if len(stores) > 1 else []
         return text + (
             'static const struct job_kind %s_kind = {"%s", sizeof(struct %s_job), %s_run, %s, '
             "%s};\nstatic napi_value call_%s(struct call *call)\n{\n%s}\n" % (
                 name, name, name, name, finish, discard, name, indented([
-                    self.get(struct, handle),
-                    "struct %s_job *self = job_create(call, &%s_kind, %s);" % (
-                        name, name, handle + ", NULL" if struct == "wal_store" else
-                        "NULL, " + handle),
-                    "if (self == NULL) {", "    return NULL;", "}", *reads,
+                    *gets, "struct %s_job *self = job_create(call, &%s_kind, %s);" % (
+                        name, name, created),
+                    "if (self == NULL) {", "    return NULL;", "}", *other, *plan.reads,
                     "return job_start(call, &self->job);"])))
 
-    def call_list(self, name, cursor, _optional, _rest):
-        item, (handle, struct, variables, reads, arguments, _) = self.cursor(cursor)
-        values = {"@store": "%s->wal" % handle, "@object": "%s->object" % handle,
-                  "@error": "call_error(call)"}
+    def call_list(self, name, cursor, _optional, words):
+        plan = self.plan(cursor + "_open", words)
+        gets, _, values, _ = self.gets(plan, words)
         return NEXT % (name, cursor) + (
             "static napi_value call_%s(struct call *call)\n{\n%s}\n" % (name, indented([
-                self.get(struct, handle),
-                *("%s = %s;" % (v, "NULL" if "*" in v else "{0}") for v in variables), *reads,
-                "if (call->failed || !call_check(call, %s_open(%s))) {" % (
-                    cursor, ", ".join(values.get(a, a) for a in arguments)),
+                *gets,
+                *(self.zeroed(v) + ";" for v in plan.variables),
+                *plan.reads, "if (call->failed || !call_check(call, %s)) {" % plan.called(
+                    cursor + "_open", {**values, "@error": "call_error(call)"}),
                 "    return NULL;", "}",
-                "napi_value array = make_rows(call, &%s_out, %s_next, cursor, UINT32_MAX);" % (
-                    item, name), "%s_close(cursor);" % cursor, "return array;"])))
+                "napi_value array = make_rows(call, &%s_out, %s_next, %s, UINT32_MAX);" % (
+                    self.item_of(cursor), name, plan.cursor[0]),
+                "%s_close(%s);" % (cursor, plan.cursor[0]), "return array;"])))
+
+    def call_each(self, name, function, is_optional, words):
+        plan = self.plan(function, words)
+        gets, _, values, _ = self.gets(plan, words)
+        called = plan.called(function, {**values, "@error": "call_error(call)"})
+        made = self.returned(plan.results, "")
+        made[-1] = "array_push(call, array, index, %s);" % made[-1][len("return "):-1]
+        return "static napi_value call_%s(struct call *call)\n{\n%s}\n" % (name, indented([
+            *gets, "napi_value array = make_array(call);",
+            "for (uint32_t index = 0; !call->failed; index++) {",
+            *("    %s;" % self.zeroed(v) for v in plan.variables if v != "uint32_t index"),
+            "    enum wal_status status = %s;" % called,
+            "    if (status == WAL_END || (%s!call_check(call, status))) {" % (
+                "status != WAL_ENOTFOUND && " if is_optional else ""), "        break;", "    }",
+            *("    " + statement for statement in made), "}", "return array;"]))
 
     @staticmethod
     def call_names(name, function, _optional, _rest):
@@ -423,30 +699,33 @@ class Node(Binding):
 
 class Python(Binding):
     FIELD, TABLE, PREFIX = "value_field", "value_table", "VALUE"
-    KINDS = {**NUMBERS, "ns": "I64"}
+    VALUE = "args[%d]"
+    KINDS = {**NUMBERS, "ns": "I64", "const struct wal_error *": "ERROR", "const char *": "STRING"}
     CONTENTS = ("payload", "content", "piece", "metadata", "meta", "value")
-    HANDLES = {"wal_session": "SESSION", "wal_blob": "BLOB", "wal_view": "VIEW",
-               "wal_blob_writer": "WRITER", "wal_import_follow": "FOLLOW"}
+    HANDLES = {"wal_store": "STORE", "wal_session": "SESSION", "wal_blob": "BLOB",
+               "wal_view": "VIEW", "wal_blob_writer": "WRITER", "wal_import_follow": "FOLLOW"}
     READ = {"TEXT": "text", "PATH": "path", "CONTENT": "content", "U32": "u32", "U64": "u64",
-            "I64": "i64", "I32": ""}
-    READ_TEXT = 'value_%s(state, %s, "%s", %s)'
-    # A variable, a function that reads it, an argument, a result.
-    PARAMETERS = {
-        "value": ("{type} {name};", "{read}", "{name}", ""),
-        "const char *": ("const char *{name};", "system_path", "{name}", ""),
-        "digest": ("uint8_t {name}{size};", "some_digest", "{name}", ""),
-        "result": ("struct {struct} {name} = WAL_INIT({struct});", "", "&{name}",
-                   "value_dict(&{struct}_out, &{name})"),
-        "uint64_t *": ("uint64_t {name} = 0;", "", "&{name}",
-                       "PyLong_FromUnsignedLongLong({name})"),
-        "const char **": ("const char *{name} = 0;", "", "&{name}",
-                          "value_str((struct wal_slice){{{name}, strlen({name})}})"),
-        "uint8_t[": ("uint8_t {name}{size} = {{0}};", "", "{name}",
-                     "value_hex({name}, sizeof({name}))"),
-        "char[": ("char {name}{size} = {{0}};", "", "{name}", "PyUnicode_FromString({name})"),
-        "new": ("struct {struct} *{name} = NULL;", "", "&{name}", "{struct}")}
+            "I64": "i64", "I32": "bool"}
+    READS = {
+        "value": 'value_{read}(state, {value}, "{name}", &{name})',
+        "const char *": 'value_system_path(state, {value}, "{name}", &{name})',
+        "digest": 'value_some_digest(state, {value}, "{name}", {name})',
+        "content": 'content_take(state, {value}, "{name}", &{name})',
+        "texts": 'value_slices(state, {value}, "{name}", true, &{name}, &{count})',
+        "structs": 'value_rows(state, {value}, "{name}", &{struct}_in, (void **)&{name}, &{count})'}
+    RESULTS = {
+        "result": "value_dict(state, &{struct}_out, &{name})",
+        "uint64_t *": "PyLong_FromUnsignedLongLong({name})",
+        "int32_t *": "PyBool_FromLong({name})", "fd": "PyLong_FromLong({name})",
+        "const char **": "value_str((struct wal_slice){{{name}, strlen({name})}})",
+        "uint8_t[": "value_hex({name}, sizeof({name}))", "char[": "PyUnicode_FromString({name})",
+        "new": "{struct}"}
+    FREES = {"content": "content_release(&{name});", "texts": "free({name});",
+             "structs": "free({name});"}
+    ADD = ("if (call.status == WAL_OK && !rows_add(&rows, &%s)) {", "    call.status = WAL_ENOMEM;",
+           "}")
     HEAD = ("static PyObject *call_%s(PyObject *module, PyObject *const *args, "
-            "Py_ssize_t count)\n{\n")
+            "Py_ssize_t given)\n{\n")
 
     def __init__(self, spec, headers):
         super().__init__(spec, headers)
@@ -458,7 +737,7 @@ class Python(Binding):
 
     def text(self):
         text = self.all_text(
-            ['"bindings/python/src/core/interface.h"', "<string.h>",
+            ['"bindings/python/src/core/interface.h"', "<stdlib.h>", "<string.h>",
              '"bindings/python/src/core/call.h"', '"bindings/python/src/core/module.h"'], [])
         return text + (
             "\nPyMethodDef interface_methods[] = {\n%s    {0},\n};\n"
@@ -467,128 +746,198 @@ class Python(Binding):
                          for _, name, _, _ in self.calls),
                 indented('{"%s", WAL_%s},' % (name, name) for name in self.constants)))
 
-    def plan(self, function, rest=()):
-        """How a function is called: (statement that begins a call of a handle, and
-        the handle; variables, what reads the arguments, their number, arguments,
-        [(name, result)], the options with progress)."""
-        begin, progress, index = None, None, 0
-        variables, reads, arguments, results = [], [], [], []
-        for what, name, filled in self.parameters(function):
-            value, detail = "args[%d]" % index, filled["struct"]
-            if what == "handle":
-                begin = ("struct %s *%s = call_begin(&call, module, args[0], HANDLE_%s);" % (
-                    detail, name, "STORE" if detail == "wal_store" else
-                    self.handles[detail][0]), name)
-                arguments.append(name)
-                index += 1
-            elif what == "error":
-                arguments.append("&call.error")
-            elif filled["type"] == "int32_t":
-                arguments.append(value + " == Py_True")
-                index += 1
-            elif what == "options":
-                variables.append("struct %s %s = WAL_INIT(%s);" % (detail, name, detail))
-                arguments.append("&" + name)
-                table = detail + "_in"
-                if "flat" in rest:
-                    for field, kind, member, _, _ in self.tables[table][1]:
-                        reads.append(self.READ_TEXT % (self.READ[kind], "args[%d]" % index, field,
-                                                       "&%s.%s" % (name, member)))
-                        index += 1
-                elif table in self.tables:
-                    reads.append('value_row(state, %s, "%s", &%s, &%s)' % (value, name, table,
-                                                                           name))
-                    index += 1
-                if any(m[1] == "progress" for m in self.headers.structs[detail]):
-                    progress = name
-            else:
-                variable, read, argument, result = (
-                    text.format(**filled) for text in self.PARAMETERS[what])
-                variables.append(variable)
-                arguments.append(argument)
-                results += [(name, result)] if result else []
-                if read:
-                    place = name if what == "digest" else "&" + name
-                    reads.append(self.READ_TEXT % (read, value, name, place))
-                    index += 1
-        return begin, variables, reads, index, arguments, results, progress
+    @staticmethod
+    def handle_count(plan, words):
+        return 1 if "either" in words else len(plan.handles)
 
-    def head(self, name, begin, variables, reads, number):
-        """A function up to the begin of its call."""
-        checks = ['!value_count(module, "%s", count, %d)' % (name, number),
-                  *("!" + read for read in reads)]
+    def add_options(self, plan, words, filled):
+        name, struct = filled["name"], filled["struct"]
+        table = struct + "_in"
+        fields = self.tables[table][1] if table in self.tables else []
+        set_ = ""
+        for field in fields:
+            if field["kind"] == "STRUCT":
+                inner = field["items"][1:-len("_in")]
+                plan.variables.append("struct %s %s_%s" % (inner, name, field["member"]))
+                set_ += ", .%s = &%s_%s" % (field["member"], name, field["member"])
+            elif field["kind"] == "TEXTS":
+                plan.frees.append("free((void *)(uintptr_t)%s.%s);" % (name, field["member"]))
+        plan.variables.append("struct %s %s = {.struct_size = sizeof(%s)%s}" % (
+            struct, name, name, set_))
+        plan.arguments.append("&" + name)
+        if "flat" in words:
+            for field in fields:
+                plan.reads.append('value_%s(state, args[%d], "%s", &%s.%s)' % (
+                    self.READ[field["kind"]], plan.count, field["name"], name, field["member"]))
+                plan.count += 1
+        elif fields:
+            plan.reads.append('value_row(state, args[%d], "%s", &%s, &%s)' % (
+                plan.count, name, table, name))
+            plan.count += 1
+
+    def body(self, name, plan, words, called, made):
+        """A function: reads the arguments, takes the handles, and runs the statements of `called`
+        without the interpreter's lock (None: with it) and then those of `made`, which set it."""
+        names, frees = [handle for handle, _ in plan.handles], plan.frees
+        variables = ["PyObject *made", "struct call call",
+                     *plan.variables]
+        checks = ['value_count(module, "%s", given, %d)' % (
+            name, plan.count + bool(plan.options) + self.has_project(plan)), *plan.reads]
+        if "either" in words:
+            variables.append("void *pointer")
+            checks.append("(pointer = call_begin(&call, module, args[0], HANDLE_SHARED)) != NULL")
+        else:
+            for i, (handle, struct) in enumerate(plan.handles):
+                variables.append("struct %s *%s" % (struct, handle))
+                checks.append("(%s = call_begin(&%s, module, args[%d], HANDLE_%s)) != NULL" % (
+                    handle, "call" if handle == names[-1] else "other", i,
+                    self.handles[struct][0]))
+            if len(plan.handles) > 1:
+                variables.append("struct call other")
+                frees = [*frees, "call_end(&other);"]
+        if plan.options or plan.change:
+            variables.append("struct callback callback")
+            checks.append("callback_begin(&callback, &call, %s, %s, %s)" % (
+                "args[%d]" % plan.count if plan.options else "Py_None",
+                "args[%d]" % (plan.count + 1) if self.has_project(plan) else "Py_None",
+                "args[%d]" % plan.change if plan.change else "Py_None"))
+            frees = ["callback_end(&callback);", *frees]
+        if plan.options:
+            called = [*("%s.%s = %s;" % (plan.options, member, function)
+                        for member, function in self.callbacks_of(name, plan)), *called]
         return self.HEAD % name + indented([
-            *variables,
-            *(["struct module_state *state = module_state(module);"] if reads else []),
-            "struct call call;", "if (%s) {" % " ||\n        ".join(checks), "    return NULL;",
-            "}", *(["call_begin_free(&call, module);"] if begin is None else
-                   [begin[0], "if (%s == NULL) {" % begin[1], "    return NULL;", "}"])])
-
-    def call_call(self, name, function, is_optional, rest):
-        begin, variables, reads, number, arguments, results, progress = self.plan(function, rest)
-        type_ = self.headers.functions[function][0]
-        called = "%s(%s)" % (function, ", ".join(arguments))
-        if not type_.startswith("enum"):
-            made = {"uint64_t": "PyLong_FromUnsignedLongLong(%s)",
-                    "int32_t": "PyBool_FromLong(%s)"}.get(type_, "PyUnicode_FromString(%s)")
-            text = self.head(name, begin, variables, reads, number) + indented([
-                "PyObject *made = %s;" % made % called, "call_end(&call);", "return made;"]) + "}\n"
-            return text if number else text.replace("{\n", "{\n    (void)args;\n", 1)
-        name_, made = results[0] if results else ("", "")
-        table = re.match(r"value_dict\(&(\w+)", made)
-        # Text of the library holds until the next call on the handle.
-        has_text = table and any(field[1] in ("TEXT", "PATH", "CONTENT", "OR_NULL")
-                                 for field in self.tables[table[1]][1])
-        if progress:
-            variables.append("struct callback callback;")
-        if has_text:
-            variables.append("struct rows rows = {.table = &%s};" % table[1])
-            made = "rows_first(&rows)"
-        elif len(results) > 1:
-            made = 'Py_BuildValue("%s", %s)' % ("N" * len(results),
-                                                ", ".join(r for _, r in results))
-        text = self.head(name, begin, variables, reads, number + bool(progress)) + indented([
-            *(["if (!callback_begin(&callback, &call, args[%d])) {" % number,
-               "    call_end(&call);", "    return NULL;", "}",
-               "%s.progress = callback_progress;" % progress, "%s.ctx = &callback;" % progress]
-              if progress else []),
-            "call_unlock(&call);",
-            *(["(void)pthread_mutex_lock(&call.handle->slices);"] if has_text else []),
-            "call.status = %s;" % called,
-            *(["if (call.status == WAL_OK && !rows_add(&rows, &%s)) {" % name_,
-               "    call.status = WAL_ENOMEM;", "}",
-               "(void)pthread_mutex_unlock(&call.handle->slices);"] if has_text else []),
-            "call_lock(&call);",
-            *(["if (call.status == WAL_ENOTFOUND) {", "    call_end(&call);",
-               "    Py_RETURN_NONE;", "}"] if is_optional else [])])
-        if not results:
-            return text + "    return call_none(&call);\n}\n"
-        if made in self.handles:
-            return text + "    return call_handle(&call, HANDLE_%s, %s);\n}\n" % (
-                self.handles[made][0], name_)
-        return text + indented([
-            "PyObject *made = call_failed(&call) ? NULL : %s;" % made,
-            *(["callback_end(&callback);"] if progress else []),
-            *(["rows_free(&rows);"] if has_text else []), "call_end(&call);",
+            "struct module_state *state = module_state(module);",
+            *((v if " = " in v else self.zeroed(v)) + ";" for v in variables), "(void)args;",
+            "(void)state;",
+            *([] if plan.handles else ["call_begin_free(&call, module);"]),
+            "if (%s) {" % " &&\n        ".join(checks),
+            *("    " + s for s in (["call_unlock(&call);", *called, "call_lock(&call);"]
+                                   if called else [])),
+            *("    " + statement for statement in made), "}", *frees, "call_end(&call);",
             "return made;"]) + "}\n"
 
-    def call_list(self, name, cursor, _optional, rest):
-        item, (begin, variables, reads, number, arguments, _, _) = self.cursor(cursor, rest)
-        variables.append("struct rows rows = {.table = &%s_out};" % item)
-        return NEXT % (name, cursor) + self.head(
-            name, begin, variables, reads, number) + indented([
-                "call_unlock(&call);",
-                "call.status = %s_open(%s);" % (cursor, ", ".join(arguments)),
-                "if (call.status == WAL_OK) {",
-                "    call.status = rows_fill(&rows, %s_next, cursor, SIZE_MAX, &call.error);" %
-                name, "}", "%s_close(cursor);" % cursor, "call_lock(&call);",
-                "PyObject *made = call_failed(&call) ? NULL : rows_list(&rows);",
-                "rows_free(&rows);", "call_end(&call);", "return made;"]) + "}\n"
+    def has_project(self, plan):
+        """Whether the options have a function for the project of a directory."""
+        return bool(plan.options) and "wal_import_project_fn *" in [
+            m[0] for m in self.headers.structs[plan.struct]]
+
+    def callbacks_of(self, name, plan):
+        progress = "callback_progress"
+        if self.has_project(plan):
+            progress = "callback_progress_of_path"
+            yield "project", "callback_project"
+        yield "progress", progress
+        yield from ((member, "%s_%s" % (name, member)) for _, member, *_ in plan.lists)
+        yield "ctx", "&callback"
+
+    def values(self, plan, words):
+        if "either" in words:
+            return {"@" + name: "call.handle->kind == HANDLE_%s ? pointer : NULL" %
+                    self.handles[struct][0] for name, struct in plan.handles}
+        return {"@" + name: name for name, _ in plan.handles}
+
+    def tuple_of(self, results):
+        """The value of results: None, one, or a tuple."""
+        results = ["call_object(&call, HANDLE_%s, %s)" % (self.handles[made][0], name)
+                   if made in self.handles else made for name, made in results]
+        if len(results) < 2:
+            return results[0] if results else "Py_NewRef(Py_None)"
+        return 'Py_BuildValue("%s", %s)' % ("N" * len(results), ", ".join(results))
+
+    def call_call(self, name, function, is_optional, words):
+        plan = self.plan(function, words)
+        type_ = self.headers.functions[function][0]
+        called = plan.called(function, {**self.values(plan, words), "@error": "&call.error"})
+        if not type_.startswith("enum"):
+            return self.body(name, plan, words, None, ["made = %s;" % {
+                "uint64_t": "PyLong_FromUnsignedLongLong(%s)",
+                "int32_t": "PyBool_FromLong(%s)"}.get(type_, "PyUnicode_FromString(%s)") % called])
+        table = re.match(r"value_dict\(state, &(\w+), &(\w+)", plan.results[0][1] if plan.results
+                         else "")
+        # Text of the library holds until the next call on the handle.
+        has_text = plan.handles and table and any(
+            field["kind"] in ("TEXT", "PATH", "CONTENT", "OR_NULL")
+            for field in self.tables[table[1]][1])
+        calls, text = ["call.status = %s;" % called], ""
+        if has_text:
+            plan.variables.append("struct rows rows = {.table = &%s}" % table[1])
+            plan.frees.append("rows_free(&rows);")
+            plan.results[0] = (plan.results[0][0], "rows_first(&rows, state)")
+            calls += (line.replace("%s", table[2]) for line in self.ADD)
+        if has_text or "locked" in words:
+            calls = ["(void)pthread_mutex_lock(&call.handle->slices);", *calls,
+                     "(void)pthread_mutex_unlock(&call.handle->slices);"]
+        if plan.cursor:
+            more, calls_more = self.cursor_text(name, plan)
+            text += more
+            calls += calls_more
+        for i, (_, member, callback, table, limit) in enumerate(plan.lists):
+            text += self.callback_text(name, member, callback, table, [
+                "%scallback_item(ctx, %d, &%s, item, %s);" % (
+                    "(void)" if callback[0] == "void" else "return ", i, table, limit)])
+        made = self.tuple_of(plan.results)
+        if plan.lists:
+            made = "callback_lists(&callback, %s, (const char *const[]){%s, NULL})" % (
+                made, ", ".join('"%s"' % listed[0] for listed in plan.lists))
+        return text + self.body(name, plan, words, calls, [
+            *(["if (call.status == WAL_ENOTFOUND) {", "    made = Py_NewRef(Py_None);",
+               "} else if (!call_failed(&call)) {"] if is_optional else
+              ["if (!call_failed(&call)) {"]), "    made = %s;" % made, "}"])
+
+    def cursor_text(self, name, plan):
+        """For a cursor that a function returns: a function, and statements after the call."""
+        cursor, struct = plan.cursor
+        info, table, rows = self.info_of(struct)
+        item = self.item_of(struct) if rows else table
+        plan.variables += ["struct %s info" % table,
+                           "struct rows rows = {.table = &%s_out}" % item]
+        plan.frees.append("rows_free(&rows);")
+        if rows:
+            if not plan.results:
+                plan.results = [("info", "value_dict(state, &%s_out, &info)" % table)]
+            plan.results.append((rows, "rows_list(&rows, state)"))
+        else:
+            plan.results = [("info", "rows_first(&rows, state)")]
+        return (NEXT % (name, struct) if rows else ""), [
+            "if (call.status == WAL_OK && %s != NULL) {" % cursor,
+            "    call.status = %s(%s, &info, &call.error);" % (info, cursor),
+            *(["    if (call.status == WAL_OK) {",
+               "        call.status = rows_fill(&rows, %s_next, %s, SIZE_MAX, &call.error);" % (
+                   name, cursor), "    }"] if rows else
+              ["    " + line.replace("%s", "info") for line in self.ADD]),
+            "    %s_close(%s);" % (struct, cursor), "}"]
+
+    def call_list(self, name, cursor, _optional, words):
+        plan = self.plan(cursor + "_open", words)
+        plan.variables.append("struct rows rows = {.table = &%s_out}" % self.item_of(cursor))
+        plan.frees.append("rows_free(&rows);")
+        return NEXT % (name, cursor) + self.body(name, plan, words, [
+            "call.status = %s;" % plan.called(
+                cursor + "_open", {**self.values(plan, words), "@error": "&call.error"}),
+            "if (call.status == WAL_OK) {",
+            "    call.status = rows_fill(&rows, %s_next, %s, SIZE_MAX, &call.error);" % (
+                name, plan.cursor[0]), "}", "%s_close(%s);" % (cursor, plan.cursor[0])],
+                                                 ["if (!call_failed(&call)) {",
+                                                  "    made = rows_list(&rows, state);", "}"])
+
+    def call_each(self, name, function, is_optional, words):
+        plan = self.plan(function, words)
+        called = plan.called(function, {**self.values(plan, words), "@error": "&call.error"})
+        inner = [v for v in plan.variables if not v.startswith("uint32_t index")]
+        plan.variables = []
+        plan.reads = [read for read in plan.reads if '"index"' not in read]
+        plan.count -= 1
+        return self.body(name, plan, words, None, [
+            "made = PyList_New(0);", "for (uint32_t index = 0; made != NULL; index++) {",
+            *("    %s;" % self.zeroed(v) for v in inner), "    call.status = %s;" % called,
+            "    if (call.status == WAL_END) {", "        break;", "    }",
+            "    if ((%scall_failed(&call)) || !value_add(made, %s)) {" % (
+                "call.status != WAL_ENOTFOUND && " if is_optional else "",
+                self.tuple_of(plan.results)),
+            "        value_clear(&made);", "    }", "}"])
 
     def call_names(self, name, function, _optional, _rest):
-        return self.HEAD % name + indented([
-            "(void)args;", 'if (!value_count(module, "%s", count, 0)) {' % name,
-            "    return NULL;", "}", "return value_names(%s);" % function]) + "}\n"
+        return self.body(name, Plan(), (), None, ["made = value_names(%s);" % function])
 
 
 def main():

@@ -1,10 +1,9 @@
 /*
- * exchange.c - what goes in and out: imports and exports of clients' files, transfers between
- * stores, views.
+ * exchange.c - imports that go on, and exports; interface.txt has the other calls for what goes in
+ * and out.
  */
 #include <agentwal/convert.h>
 #include <agentwal/import.h>
-#include <agentwal/transfer.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +12,7 @@
 #include "bindings/node/native/store/job.h"
 #include "bindings/node/native/store/store.h"
 
-/* --- imports -------------------------------------------------------------- */
+/* --- imports that go on --------------------------------------------------- */
 
 /*
  * A job of an import that goes on is one round: it waits for changes in parts of WAIT_MS, so that
@@ -21,223 +20,19 @@
  */
 
 enum {
-    IMPORT_ISSUES = 1000, /* that are kept of a source */
     WAIT_MS = 100
-};
-
-/* What an import reports, as its job collects it. */
-struct import_reports {
-    struct job *job; /* whose arena they are in, and which is stopped */
-    struct list list;
-    struct wal_import_result result;
-};
-
-struct report_item {
-    struct list_item item;
-    struct wal_import_report is;
-    struct list issues;
-};
-
-/* --- reports, in the thread --------------------------------------------- */
-
-/* The issue with an index. Issues have the size that the first one states. */
-static const struct wal_import_issue *issue_at(const struct wal_import_report *report,
-                                               uint64_t index)
-{
-    const char *first = (const char *)report->issues;
-
-    return (const void *)(first + index * report->issues->struct_size);
-}
-
-static void copy_issues(struct import_reports *reports, struct report_item *item)
-{
-    struct list *list = &reports->list;
-    struct arena *arena = &reports->job->arena;
-
-    for (uint64_t i = 0; i < item->is.issue_count && i < IMPORT_ISSUES; i++) {
-        const struct wal_import_issue *issue = issue_at(&item->is, i);
-
-        list_add_struct(&item->issues, arena, &wal_import_issue_out, issue);
-        list->lacks_memory |= item->issues.lacks_memory;
-    }
-}
-
-static int32_t import_reports_add(void *ctx, const struct wal_import_report *report)
-{
-    struct import_reports *reports = ctx;
-    struct list *list = &reports->list;
-    struct arena *arena = &reports->job->arena;
-    struct report_item *item = list_add(list, arena, sizeof(*item));
-
-    if (item == NULL) {
-        return 1;
-    }
-    item->is = *report;
-    copy_issues(reports, item);
-    list_copy_struct(list, arena, &wal_import_report_out, &item->is);
-    item->is.issues = NULL;
-    return job_must_stop(reports->job);
-}
-
-static int32_t import_reports_progress(void *ctx, struct wal_slice path, uint64_t done,
-                                       uint64_t total)
-{
-    struct import_reports *reports = ctx;
-
-    (void)path;
-    return job_progress(reports->job, done, total);
-}
-
-/* --- reports, as values ------------------------------------------------- */
-
-static napi_value make_report(struct call *call, const struct list_item *item)
-{
-    const struct report_item *self = (const struct report_item *)item;
-    napi_value object = make_struct(call, &wal_import_report_out, &self->is);
-
-    object_set(call, object, "issues", list_structs(call, &self->issues, &wal_import_issue_out));
-    return object;
-}
-
-static napi_value make_left_out(struct call *call, const struct wal_import_result *result)
-{
-    napi_value object = make_object(call);
-
-    for (uint32_t i = 0; i < WAL_IMPORT_LEFT_OUT_SIZE; i++) {
-        if (result->left_out[i] > 0) {
-            object_number(call, object, wal_import_left_out_name(i), result->left_out[i]);
-        }
-    }
-    return object;
-}
-
-static napi_value import_reports_make(struct call *call, const struct import_reports *reports)
-{
-    napi_value object = make_struct(call, &wal_import_result_out, &reports->result);
-
-    object_set(call, object, "leftOut", make_left_out(call, &reports->result));
-    object_set(call, object, "reports", list_make(call, &reports->list, make_report));
-    return object;
-}
-
-/* Reads the options of an import: flags, dialect, exclude. */
-static void import_read_options(struct call *call, size_t first, void *ctx,
-                                struct wal_import_options *options)
-{
-    read_struct(call, first, &wal_import_options_in, options);
-    options->progress = import_reports_progress;
-    options->report = import_reports_add;
-    options->ctx = ctx;
-}
-
-/* --- at once ------------------------------------------------------------ */
-
-struct import_job {
-    struct job job;
-    struct wal_slice *paths;
-    uint32_t count;
-    struct wal_import_options options;
-    struct import_reports reports;
-};
-
-static enum wal_status tree_run(struct job *job, struct wal_error *error)
-{
-    struct import_job *self = (struct import_job *)job;
-    enum wal_status status = wal_import_tree(job->store->wal, self->paths, self->count,
-                                             &self->options, &self->reports.result, error);
-
-    return list_check(&self->reports.list, status, error);
-}
-
-static enum wal_status scan_run(struct job *job, struct wal_error *error)
-{
-    struct import_job *self = (struct import_job *)job;
-    enum wal_status status =
-        wal_import_scan(self->paths, self->count, &self->options, &self->reports.result, error);
-
-    return list_check(&self->reports.list, status, error);
-}
-
-static napi_value import_finish(struct call *call, struct job *job)
-{
-    return import_reports_make(call, &((struct import_job *)job)->reports);
-}
-
-static const struct job_kind tree_kind = {"importTree", sizeof(struct import_job), tree_run,
-                                          import_finish, NULL};
-
-static const struct job_kind scan_kind = {"scanImport", sizeof(struct import_job), scan_run,
-                                          import_finish, NULL};
-
-/* paths, flags, dialect, exclude, watch */
-static napi_value start(struct call *call, struct import_job *self, size_t first)
-{
-    self->reports.job = &self->job;
-    self->reports.result.struct_size = sizeof(self->reports.result);
-    self->paths = value_texts(call, call_arg(call, first), true, &self->count);
-    import_read_options(call, first + 1, &self->reports, &self->options);
-    job_watch_arg(call, &self->job, call_arg(call, first + 4));
-    return job_start(call, &self->job);
-}
-
-/* importTree(store, paths, OPTIONS, watch) */
-static napi_value import_tree(struct call *call)
-{
-    struct store *store = store_get(call, 0);
-    struct import_job *self = job_create(call, &tree_kind, store, NULL);
-
-    return self == NULL ? NULL : start(call, self, 1);
-}
-
-/* scanImport(paths, OPTIONS, watch) */
-static napi_value scan_import(struct call *call)
-{
-    struct import_job *self = job_create(call, &scan_kind, NULL, NULL);
-
-    return self == NULL ? NULL : start(call, self, 0);
-}
-
-static napi_value make_client(struct call *call, const struct wal_import_client *client,
-                              bool has_folder)
-{
-    napi_value object = make_object(call);
-
-    object_set(call, object, "name", make_string(call, client->name));
-    object_set(call, object, "dialect", make_string(call, client->dialect));
-    object_set(call, object, "folder",
-               has_folder ? make_string(call, client->folder) : make_null(call));
-    return object;
-}
-
-/* importClients() */
-static napi_value list_clients(struct call *call)
-{
-    struct wal_import_client client = WAL_INIT(wal_import_client);
-    napi_value array = make_array(call);
-    enum wal_status status = WAL_OK;
-
-    for (uint32_t i = 0; !call->failed && status != WAL_END; i++) {
-        status = wal_import_client(i, &client, call_error(call));
-        if (status == WAL_OK || status == WAL_ENOTFOUND) {
-            array_push(call, array, i, make_client(call, &client, status == WAL_OK));
-        } else {
-            (void)call_check(call, status);
-        }
-    }
-    return array;
-}
-
-/* --- going on ----------------------------------------------------------- */
-
-/* The object of the handle. */
-struct follow {
-    struct wal_import_follow *follow;
-    struct import_reports *reports; /* of the round's job */
 };
 
 struct round_job {
     struct job job;
-    struct import_reports reports;
+    struct list reports;
+    struct wal_import_result result;
+};
+
+/* The object of the handle. */
+struct follow {
+    struct wal_import_follow *follow;
+    struct round_job *round; /* that runs */
 };
 
 static void close_follow(void *object)
@@ -252,12 +47,16 @@ static const struct handle_type follow_type = {"import", close_follow, false};
 
 static int32_t add_report(void *ctx, const struct wal_import_report *report)
 {
-    return import_reports_add(((struct follow *)ctx)->reports, report);
+    struct round_job *round = ((struct follow *)ctx)->round;
+
+    list_add_struct(&round->reports, &round->job.arena, &wal_import_report_out, report);
+    return job_must_stop(&round->job);
 }
 
 static int32_t show_progress(void *ctx, struct wal_slice path, uint64_t done, uint64_t total)
 {
-    return import_reports_progress(((struct follow *)ctx)->reports, path, done, total);
+    (void)path;
+    return job_progress(&((struct follow *)ctx)->round->job, done, total);
 }
 
 /* openImport(store, paths, flags, dialect, exclude) */
@@ -269,7 +68,7 @@ static napi_value open_follow(struct call *call)
     struct wal_import_options options;
     struct follow *self;
 
-    import_read_options(call, 2, NULL, &options);
+    read_struct(call, 2, &wal_import_options_in, &options);
     if (call->failed) {
         return NULL;
     }
@@ -293,24 +92,28 @@ static napi_value open_follow(struct call *call)
 
 static enum wal_status round_run(struct job *job, struct wal_error *error)
 {
-    struct import_reports *reports = &((struct round_job *)job)->reports;
+    struct round_job *round = (struct round_job *)job;
     struct follow *self = job->handle->object;
     enum wal_status status = WAL_OK;
 
-    self->reports = reports;
-    reports->result.struct_size = sizeof(reports->result);
-    while (status == WAL_OK && reports->result.sources == 0 && reports->list.count == 0) {
+    self->round = round;
+    round->result.struct_size = sizeof(round->result);
+    while (status == WAL_OK && round->result.sources == 0 && round->reports.count == 0) {
         status = job_must_stop(job)
                      ? WAL_ECALLBACK
-                     : wal_import_follow_next(self->follow, WAIT_MS, &reports->result, error);
+                     : wal_import_follow_next(self->follow, WAIT_MS, &round->result, error);
     }
-    self->reports = NULL;
-    return list_check(&reports->list, status, error);
+    return list_check(&round->reports, status, error);
 }
 
 static napi_value round_finish(struct call *call, struct job *job)
 {
-    return import_reports_make(call, &((struct round_job *)job)->reports);
+    const struct round_job *round = (struct round_job *)job;
+    napi_value object = make_struct(call, &wal_import_result_out, &round->result);
+
+    object_set(call, object, "reports",
+               list_structs(call, &round->reports, &wal_import_report_out));
+    return object;
 }
 
 static const struct job_kind round_kind = {"nextImport", sizeof(struct round_job), round_run,
@@ -325,7 +128,6 @@ static napi_value next_round(struct call *call)
     if (self == NULL) {
         return NULL;
     }
-    self->reports.job = &self->job;
     job_watch_arg(call, &self->job, call_arg(call, 1));
     return job_start(call, &self->job);
 }
@@ -501,134 +303,6 @@ static napi_value export_session(struct call *call)
     return job_start(call, &self->job);
 }
 
-/* --- transfers ------------------------------------------------------------ */
-
-struct transfer_job {
-    struct job job;
-    struct wal_slice path;
-    struct wal_transfer_options options;
-    struct wal_transfer_result result;
-    struct list reports;
-};
-
-/* A wal_transfer_report_fn. */
-static int32_t add_transfer_report(void *ctx, const struct wal_transfer_report *report)
-{
-    struct transfer_job *self = ctx;
-
-    list_add_struct(&self->reports, &self->job.arena, &wal_transfer_report_out, report);
-    return 0;
-}
-
-static enum wal_status merge_run(struct job *job, struct wal_error *error)
-{
-    struct transfer_job *self = (struct transfer_job *)job;
-    enum wal_status status =
-        wal_store_merge(job->other->wal, job->store->wal, &self->options, &self->result, error);
-
-    return list_check(&self->reports, status, error);
-}
-
-static enum wal_status write_run(struct job *job, struct wal_error *error)
-{
-    struct transfer_job *self = (struct transfer_job *)job;
-    enum wal_status status =
-        wal_bundle_write(job->store->wal, self->path, &self->options, &self->result, error);
-
-    return list_check(&self->reports, status, error);
-}
-
-static enum wal_status read_run(struct job *job, struct wal_error *error)
-{
-    struct transfer_job *self = (struct transfer_job *)job;
-    enum wal_status status =
-        wal_bundle_read(job->store->wal, self->path, &self->options, &self->result, error);
-
-    return list_check(&self->reports, status, error);
-}
-
-static napi_value transfer_finish(struct call *call, struct job *job)
-{
-    const struct transfer_job *self = (struct transfer_job *)job;
-    napi_value object = make_struct(call, &wal_transfer_result_out, &self->result);
-
-    object_set(call, object, "reports",
-               list_structs(call, &self->reports, &wal_transfer_report_out));
-    return object;
-}
-
-static const struct job_kind merge_kind = {"merge", sizeof(struct transfer_job), merge_run,
-                                           transfer_finish, NULL};
-
-static const struct job_kind write_kind = {"writeBundle", sizeof(struct transfer_job), write_run,
-                                           transfer_finish, NULL};
-
-static const struct job_kind read_kind = {"readBundle", sizeof(struct transfer_job), read_run,
-                                          transfer_finish, NULL};
-
-/* sessions, directory, branch, watch; no branch: a session that both went on with is refused */
-static napi_value start_transfer(struct call *call, struct transfer_job *self, size_t first)
-{
-    uint32_t count = 0;
-    struct wal_slice *sessions = value_texts(call, call_arg(call, first), false, &count);
-    napi_value branch = call_arg(call, first + 2);
-
-    self->result.struct_size = sizeof(self->result);
-    self->options = (struct wal_transfer_options){
-        .struct_size = sizeof(self->options),
-        .flags = value_is_absent(call, branch) ? 0U : WAL_TRANSFER_KEEP_BOTH,
-        .sessions = sessions,
-        .session_count = count,
-        .directory = value_path_slice(call, call_arg(call, first + 1)),
-        .branch_name = value_text(call, branch),
-        .progress = job_progress,
-        .report = add_transfer_report,
-        .ctx = self,
-    };
-    job_watch_arg(call, &self->job, call_arg(call, first + 3));
-    return job_start(call, &self->job);
-}
-
-/* merge(to, from, sessions, directory, branch, watch) */
-static napi_value merge_stores(struct call *call)
-{
-    struct store *to = store_get(call, 0);
-    struct store *from = store_get(call, 1);
-    struct transfer_job *self = job_create(call, &merge_kind, to, NULL);
-
-    if (self == NULL) {
-        return NULL;
-    }
-    job_use_store(&self->job, from);
-    return start_transfer(call, self, 2);
-}
-
-/* writeBundle(store, path, sessions, directory, undefined, watch) */
-static napi_value write_bundle(struct call *call)
-{
-    struct store *store = store_get(call, 0);
-    struct transfer_job *self = job_create(call, &write_kind, store, NULL);
-
-    if (self == NULL) {
-        return NULL;
-    }
-    self->path = value_path_slice(call, call_arg(call, 1));
-    return start_transfer(call, self, 2);
-}
-
-/* readBundle(store, path, sessions, directory, branch, watch) */
-static napi_value read_bundle(struct call *call)
-{
-    struct store *store = store_get(call, 0);
-    struct transfer_job *self = job_create(call, &read_kind, store, NULL);
-
-    if (self == NULL) {
-        return NULL;
-    }
-    self->path = value_path_slice(call, call_arg(call, 1));
-    return start_transfer(call, self, 2);
-}
-
 /* --- views ---------------------------------------------------------------- */
 
 /* viewLosses(view): counts by name */
@@ -650,99 +324,7 @@ static napi_value view_losses(struct call *call)
     return object;
 }
 
-/* viewIssues(view) */
-static napi_value view_issues(struct call *call)
-{
-    struct handle *view = handle_get(call, 0, &view_type);
-    napi_value array = make_array(call);
-    enum wal_status status = WAL_OK;
-
-    for (uint32_t i = 0; !call->failed && status != WAL_END; i++) {
-        const char *reason = NULL;
-        uint64_t offset = 0;
-
-        status = wal_view_issue(view->object, i, &offset, &reason, call_error(call));
-        if (call_check(call, status) && status == WAL_OK) {
-            napi_value issue = make_object(call);
-
-            object_number(call, issue, "offset", offset);
-            object_set(call, issue, "reason", make_string(call, reason));
-            array_push(call, array, i, issue);
-        }
-    }
-    return array;
-}
-
-/* --- updates ------------------------------------------------------------ */
-
-struct update_job {
-    struct job job;
-    struct wal_view_info info;
-    struct wal_view_flush_result result;
-};
-
-static enum wal_status update_run(struct job *job, struct wal_error *error)
-{
-    struct update_job *self = (struct update_job *)job;
-
-    self->result.struct_size = sizeof(self->result);
-    return wal_view_update(job->store->wal, &self->info, &self->result, error);
-}
-
-static napi_value update_finish(struct call *call, struct job *job)
-{
-    return make_struct(call, &wal_view_flush_result_out, &((struct update_job *)job)->result);
-}
-
-static const struct job_kind update_kind = {"updateView", sizeof(struct update_job), update_run,
-                                            update_finish, NULL};
-
-/* Copies a text with its NUL. */
-static void copy_text(struct call *call, napi_value value, const char *what, char *place,
-                      size_t room)
-{
-    struct wal_slice text = value_text(call, value);
-
-    if (call->failed) {
-        return;
-    }
-    if (text.size >= room || (text.size > 0 && memchr(text.data, 0, text.size) != NULL)) {
-        call_fail(call, WAL_EINVAL, "the %s of the view is not valid", what);
-        return;
-    }
-    if (text.size > 0) {
-        memcpy(place, text.data, text.size);
-    }
-    place[text.size] = '\0';
-}
-
-/* updateView(store, session, dialect, root, unreadable) */
-static napi_value update_view(struct call *call)
-{
-    struct store *store = store_get(call, 0);
-    struct update_job *self = job_create(call, &update_kind, store, NULL);
-    struct wal_view_info *info;
-
-    if (self == NULL) {
-        return NULL;
-    }
-    info = &self->info;
-    info->struct_size = sizeof(*info);
-    copy_text(call, call_arg(call, 1), "session", info->session, sizeof(info->session));
-    copy_text(call, call_arg(call, 2), "dialect", info->dialect, sizeof(info->dialect));
-    copy_text(call, call_arg(call, 3), "root", info->root, sizeof(info->root));
-    if (value_bool(call, call_arg(call, 4))) {
-        info->flags = WAL_VIEW_INFO_UNREADABLE;
-    }
-    return job_start(call, &self->job);
-}
-
 const struct call_method exchange_methods[] = {
-    {"importTree", import_tree},       {"scanImport", scan_import},
-    {"importClients", list_clients},   {"openImport", open_follow},
-    {"nextImport", next_round},        {"closeImport", close_handle},
-    {"exportSession", export_session}, {"merge", merge_stores},
-    {"writeBundle", write_bundle},     {"readBundle", read_bundle},
-    {"viewLosses", view_losses},       {"viewIssues", view_issues},
-    {"updateView", update_view},       {NULL, NULL},
+    {"openImport", open_follow},       {"nextImport", next_round},  {"closeImport", close_handle},
+    {"exportSession", export_session}, {"viewLosses", view_losses}, {NULL, NULL},
 };

@@ -8,6 +8,7 @@
 #include "bindings/node/native/base/value.h"
 
 struct handle_type;
+struct store;
 
 extern const struct handle_type session_type;
 extern const struct handle_type view_type;
@@ -18,56 +19,43 @@ extern const struct handle_type list_type;
 extern const struct table search_hit_out;
 extern const struct table search_session_out;
 extern const struct table wal_append_options_in;
-extern const struct table wal_append_result_out;
-extern const struct table wal_checkpoint_info_out;
-extern const struct table wal_checkpoint_options_in;
-extern const struct table wal_claim_out;
-extern const struct table wal_doc_cursor_options_in;
 extern const struct table wal_doc_in;
-extern const struct table wal_doc_out;
 extern const struct table wal_entry_cursor_options_in;
 extern const struct table wal_entry_in;
-extern const struct table wal_file_change_out;
-extern const struct table wal_file_changes_info_out;
-extern const struct table wal_file_in;
-extern const struct table wal_file_out;
 extern const struct table wal_head_in;
-extern const struct table wal_head_out;
-extern const struct table wal_import_issue_out;
 extern const struct table wal_import_options_in;
 extern const struct table wal_import_report_out;
 extern const struct table wal_import_result_out;
-extern const struct table wal_migrate_result_out;
 extern const struct table wal_open_options_in;
-extern const struct table wal_rewind_options_in;
-extern const struct table wal_rewind_result_out;
-extern const struct table wal_salvage_report_out;
-extern const struct table wal_salvage_result_out;
 extern const struct table wal_search_query_in;
 extern const struct table wal_search_update_options_in;
 extern const struct table wal_search_update_result_out;
 extern const struct table wal_session_change_in;
-extern const struct table wal_session_cursor_options_in;
 extern const struct table wal_session_info_out;
 extern const struct table wal_session_options_in;
-extern const struct table wal_session_remove_options_in;
-extern const struct table wal_session_space_out;
-extern const struct table wal_store_backup_result_out;
-extern const struct table wal_store_compact_options_in;
-extern const struct table wal_store_compact_result_out;
-extern const struct table wal_store_info_out;
-extern const struct table wal_transfer_report_out;
-extern const struct table wal_transfer_result_out;
-extern const struct table wal_view_cursor_options_in;
-extern const struct table wal_view_flush_result_out;
-extern const struct table wal_view_import_result_out;
-extern const struct table wal_view_info_out;
-extern const struct table wal_view_options_in;
+
+/* A session that was opened, until JavaScript has it. */
+struct opened_session {
+    struct wal_session *session; /* NULL: none */
+    char id[WAL_ID_SIZE];
+    size_t id_size; /* of an id, which may have NUL */
+};
+
+/* Fills the id once the session is there, in the thread that opened it: its promise may be settled
+ * when the store is closed. `status` is that of opening it, and returned if it is a failure. Any
+ * thread. */
+enum wal_status session_identify(struct opened_session *opened, enum wal_status status,
+                                 struct wal_error *error);
+
+/* Closes a session that JavaScript did not get. */
+void session_discard(struct opened_session *opened);
+
+/* The array [session, id], or null without a session; takes the session. */
+napi_value session_make(struct call *call, struct store *store, struct opened_session *opened);
 
 /* That of interface.txt is the first. */
 #define MODULES(X)        \
     X(interface_methods)  \
-    X(admin_methods)      \
     X(content_methods)    \
     X(session_methods)    \
     X(exchange_methods)   \

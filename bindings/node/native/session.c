@@ -1,6 +1,6 @@
 /*
- * session.c - creating, opening, forking and changing sessions, and appending to them;
- * interface.txt has most other calls.
+ * session.c - changing sessions, appending to them and reading them; interface.txt has most other
+ * calls.
  *
  * The function that computes a change is one of JavaScript, which a thread cannot call.
  * lib/session/session.js reads the session, calls it, and passes the change with the version that
@@ -21,41 +21,28 @@
 
 /* --- sessions ------------------------------------------------------------- */
 
-/* A session that was opened, until JavaScript has it. */
-struct opened_session {
-    struct wal_session *session; /* NULL: none */
-    char id[WAL_ID_SIZE];
-    size_t id_size; /* of an id, which may have NUL */
-};
-
-/* Fills the id once the session is there, in the thread that opened it: its promise may be settled
- * when the store is closed. `status` is that of opening it, and returned if it is a failure. Any
- * thread. */
-static enum wal_status session_identify(struct opened_session *opened, enum wal_status status,
-                                        struct wal_error *error)
+enum wal_status session_identify(struct opened_session *opened, enum wal_status status,
+                                 struct wal_error *error)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
 
-    if (status == WAL_OK) {
+    if (status == WAL_OK && opened->session != NULL) {
         status = wal_session_get_info(opened->session, &info, error);
     }
-    if (status == WAL_OK) {
+    if (status == WAL_OK && opened->session != NULL) {
         memcpy(opened->id, info.id.data, info.id.size);
         opened->id_size = info.id.size;
     }
     return status;
 }
 
-/* Closes a session that JavaScript did not get. */
-static void session_discard(struct opened_session *opened)
+void session_discard(struct opened_session *opened)
 {
     wal_session_close(opened->session);
     opened->session = NULL;
 }
 
-/* The array [session, id], or null without a session; takes the session. */
-static napi_value session_make(struct call *call, struct store *store,
-                               struct opened_session *opened)
+napi_value session_make(struct call *call, struct store *store, struct opened_session *opened)
 {
     struct wal_session *session = opened->session;
     napi_value pair;
@@ -68,60 +55,6 @@ static napi_value session_make(struct call *call, struct store *store,
     array_push(call, pair, 0, handle_make(call, &session_type, store, session));
     array_push(call, pair, 1, make_text(call, (struct wal_slice){opened->id, opened->id_size}));
     return pair;
-}
-
-/* --- creating and opening ------------------------------------------------- */
-
-struct create_job {
-    struct job job;
-    struct wal_session_options options;
-    struct opened_session made;
-};
-
-static enum wal_status create_run(struct job *job, struct wal_error *error)
-{
-    struct create_job *self = (struct create_job *)job;
-    enum wal_status status =
-        wal_session_create(job->store->wal, &self->options, &self->made.session, error);
-
-    return session_identify(&self->made, status, error);
-}
-
-static napi_value create_finish(struct call *call, struct job *job)
-{
-    return session_make(call, job->store, &((struct create_job *)job)->made);
-}
-
-static void create_discard(struct job *job)
-{
-    session_discard(&((struct create_job *)job)->made);
-}
-
-static const struct job_kind create_kind = {"create", sizeof(struct create_job), create_run,
-                                            create_finish, create_discard};
-
-/* create(store, OPTIONS): [session, id] */
-static napi_value create_session(struct call *call)
-{
-    struct store *store = store_get(call, 0);
-    struct create_job *job = job_create(call, &create_kind, store, NULL);
-
-    if (job == NULL) {
-        return NULL;
-    }
-    read_struct(call, 1, &wal_session_options_in, &job->options);
-    return job_start(call, &job->job);
-}
-
-/* Identifies and returns a session that this thread opened. */
-static napi_value return_session(struct call *call, struct store *store,
-                                 struct opened_session *opened, enum wal_status status)
-{
-    if (!call_check(call, session_identify(opened, status, call_error(call)))) {
-        session_discard(opened);
-        return NULL;
-    }
-    return session_make(call, store, opened);
 }
 
 /* createSync(store, OPTIONS): [session, id] */
@@ -143,94 +76,11 @@ static napi_value create_now(struct call *call)
         return NULL;
     }
     status = wal_session_create(store->wal, &options, &made.session, call_error(call));
-    return return_session(call, store, &made, status);
-}
-
-/* session(store, id): [session, id] */
-static napi_value open_session(struct call *call)
-{
-    struct store *store = store_get(call, 0);
-    struct wal_slice id = value_text(call, call_arg(call, 1));
-    struct opened_session opened = {.session = NULL};
-    enum wal_status status;
-
-    if (call->failed) {
+    if (!call_check(call, session_identify(&made, status, call_error(call)))) {
+        session_discard(&made);
         return NULL;
     }
-    status = wal_session_open(store->wal, id, &opened.session, call_error(call));
-    if (!call_check(call, status)) {
-        return NULL;
-    }
-    /* The id is known; the state of one that is damaged may be unreadable. */
-    memcpy(opened.id, id.data, id.size);
-    opened.id_size = id.size;
-    return session_make(call, store, &opened);
-}
-
-/* latest(store, cwd): [session, id], or null */
-static napi_value open_latest(struct call *call)
-{
-    struct store *store = store_get(call, 0);
-    struct wal_slice cwd = value_text(call, call_arg(call, 1));
-    struct opened_session opened = {.session = NULL};
-    enum wal_status status;
-
-    if (call->failed) {
-        return NULL;
-    }
-    status = wal_session_open_latest(store->wal, cwd, &opened.session, call_error(call));
-    return status == WAL_ENOTFOUND ? make_null(call) : return_session(call, store, &opened, status);
-}
-
-/* --- openOrCreate --------------------------------------------------------- */
-
-struct named_job {
-    struct job job;
-    struct wal_session_options options;
-    struct opened_session opened;
-    int32_t created;
-};
-
-static void named_discard(struct job *job)
-{
-    session_discard(&((struct named_job *)job)->opened);
-}
-
-static enum wal_status open_or_create_run(struct job *job, struct wal_error *error)
-{
-    struct named_job *self = (struct named_job *)job;
-    enum wal_status status = wal_session_open_or_create(
-        job->store->wal, &self->options, &self->opened.session, &self->created, error);
-
-    return session_identify(&self->opened, status, error);
-}
-
-/* [[session, id], created] */
-static napi_value open_or_create_finish(struct call *call, struct job *job)
-{
-    struct named_job *self = (struct named_job *)job;
-    napi_value pair = make_array(call);
-
-    array_push(call, pair, 0, session_make(call, job->store, &self->opened));
-    array_push(call, pair, 1, make_bool(call, self->created != 0));
-    return pair;
-}
-
-static const struct job_kind open_or_create_kind = {"openOrCreate", sizeof(struct named_job),
-                                                    open_or_create_run, open_or_create_finish,
-                                                    named_discard};
-
-/* openOrCreate(store, OPTIONS) */
-static napi_value open_or_create(struct call *call)
-{
-    struct store *store = store_get(call, 0);
-    struct named_job *self = job_create(call, &open_or_create_kind, store, NULL);
-
-    if (self == NULL) {
-        return NULL;
-    }
-    read_struct(call, 1, &wal_session_options_in, &self->options);
-    return job_start(call, &self->job);
+    return session_make(call, store, &made);
 }
 
 /* --- heads, and lists of sessions ----------------------------------------- */
@@ -275,131 +125,6 @@ static napi_value list_next(struct call *call)
 
     return call->failed ? NULL
                         : make_rows(call, &wal_session_info_out, next_session, list->object, max);
-}
-
-/* --- forks, compaction, redaction ----------------------------------------- */
-
-struct fork_job {
-    struct job job;
-    struct wal_slice at; /* fork: its last entry; redact: the entry */
-    struct wal_slice text;
-    struct wal_session_options options;
-    bool is_fork; /* compact: into a fork */
-    struct opened_session fork;
-    struct wal_append_result result;
-};
-
-static void fork_discard(struct job *job)
-{
-    session_discard(&((struct fork_job *)job)->fork);
-}
-
-/* --- fork ----------------------------------------------------------------- */
-
-static enum wal_status fork_run(struct job *job, struct wal_error *error)
-{
-    struct fork_job *self = (struct fork_job *)job;
-    enum wal_status status =
-        wal_session_fork(job->handle->object, self->at, &self->options, &self->fork.session, error);
-
-    return session_identify(&self->fork, status, error);
-}
-
-static napi_value fork_finish(struct call *call, struct job *job)
-{
-    return session_make(call, job->store, &((struct fork_job *)job)->fork);
-}
-
-static const struct job_kind fork_kind = {"fork", sizeof(struct fork_job), fork_run, fork_finish,
-                                          fork_discard};
-
-/* fork(session, at, OPTIONS): [session, id] */
-static napi_value fork_session(struct call *call)
-{
-    struct handle *session = handle_get(call, 0, &session_type);
-    struct fork_job *self = job_create(call, &fork_kind, NULL, session);
-
-    if (self == NULL) {
-        return NULL;
-    }
-    self->at = value_text(call, call_arg(call, 1));
-    read_struct(call, 2, &wal_session_options_in, &self->options);
-    return job_start(call, &self->job);
-}
-
-/* --- compact and redact --------------------------------------------------- */
-
-static enum wal_status compact_run(struct job *job, struct wal_error *error)
-{
-    struct fork_job *self = (struct fork_job *)job;
-    const struct wal_compact_options options = {
-        .struct_size = sizeof(options),
-        .first_kept = self->at,
-        .summary = self->text,
-        .into = self->is_fork ? &self->options : NULL,
-    };
-
-    enum wal_status status =
-        wal_session_compact(job->handle->object, &options,
-                            self->is_fork ? &self->fork.session : NULL, &self->result, error);
-
-    return self->is_fork ? session_identify(&self->fork, status, error) : status;
-}
-
-static enum wal_status redact_run(struct job *job, struct wal_error *error)
-{
-    struct fork_job *self = (struct fork_job *)job;
-
-    return wal_session_redact(job->handle->object, self->at, self->text, &self->result, error);
-}
-
-/* [[session, id] or null, result] */
-static napi_value result_finish(struct call *call, struct job *job)
-{
-    struct fork_job *self = (struct fork_job *)job;
-    napi_value pair = make_array(call);
-
-    array_push(call, pair, 0, session_make(call, job->store, &self->fork));
-    array_push(call, pair, 1, make_struct(call, &wal_append_result_out, &self->result));
-    return pair;
-}
-
-static const struct job_kind compact_kind = {"compact", sizeof(struct fork_job), compact_run,
-                                             result_finish, fork_discard};
-
-static const struct job_kind redact_kind = {"redact", sizeof(struct fork_job), redact_run,
-                                            result_finish, fork_discard};
-
-/* compactSession(session, firstKept, summary, OPTIONS or nothing) */
-static napi_value compact_session(struct call *call)
-{
-    struct handle *session = handle_get(call, 0, &session_type);
-    struct fork_job *self = job_create(call, &compact_kind, NULL, session);
-
-    if (self == NULL) {
-        return NULL;
-    }
-    self->result.struct_size = sizeof(self->result);
-    self->at = value_text(call, call_arg(call, 1));
-    self->text = value_text(call, call_arg(call, 2));
-    self->is_fork = call->count > 3;
-    read_struct(call, 3, &wal_session_options_in, &self->options);
-    return job_start(call, &self->job);
-}
-
-/* redact(session, entryId, reason) */
-static napi_value redact(struct call *call)
-{
-    struct handle *session = handle_get(call, 0, &session_type);
-    struct fork_job *self = job_create(call, &redact_kind, NULL, session);
-
-    if (self == NULL) {
-        return NULL;
-    }
-    self->result.struct_size = sizeof(self->result);
-    self->at = value_text(call, call_arg(call, 1));
-    self->text = value_text(call, call_arg(call, 2));
-    return job_start(call, &self->job);
 }
 
 /* --- changes -------------------------------------------------------------- */
@@ -827,146 +552,12 @@ static napi_value close_handle(struct call *call)
     return make_undefined(call);
 }
 
-/* --- documents ------------------------------------------------------------ */
-
-/* Whose documents they are: one of the two is set. */
-struct owner {
-    struct store *store;
-    struct handle *session;
-};
-
-static struct owner read_owner(struct call *call)
-{
-    struct owner owner = {NULL, NULL};
-
-    if (value_is_absent(call, call_arg(call, 0))) {
-        owner.store = store_get(call, 1);
-    } else {
-        owner.session = handle_get(call, 0, &session_type);
-    }
-    return owner;
-}
-
-static struct wal_store *owner_store(const struct owner *owner)
-{
-    return owner->store == NULL ? NULL : owner->store->wal;
-}
-
-static struct wal_session *owner_session(const struct owner *owner)
-{
-    return owner->session == NULL ? NULL : owner->session->object;
-}
-
-/* --- reading ------------------------------------------------------------ */
-
-/* document(session, store, key, version): the document with its value as text, or null */
-static napi_value get_document(struct call *call)
-{
-    struct wal_doc doc = WAL_INIT(wal_doc);
-    struct owner owner = read_owner(call);
-    struct wal_slice key = value_text(call, call_arg(call, 2));
-    uint64_t version = value_u64(call, call_arg(call, 3));
-    enum wal_status status;
-
-    if (call->failed) {
-        return NULL;
-    }
-    status = wal_doc_get(owner_store(&owner), owner_session(&owner), key, version, &doc,
-                         call_error(call));
-    if (status == WAL_ENOTFOUND) {
-        return make_null(call);
-    }
-    return call_check(call, status) ? make_struct(call, &wal_doc_out, &doc) : NULL;
-}
-
-static enum wal_status next_document(void *cursor, void *doc, struct wal_error *error)
-{
-    return wal_doc_cursor_next(cursor, doc, error);
-}
-
-/* documents(session, store, prefix, flags): an array */
-static napi_value list_documents(struct call *call)
-{
-    struct owner owner = read_owner(call);
-    struct wal_doc_cursor_options options;
-    struct wal_doc_cursor *cursor = NULL;
-    napi_value documents;
-
-    read_struct(call, 2, &wal_doc_cursor_options_in, &options);
-    if (call->failed ||
-        !call_check(call, wal_doc_cursor_open(owner_store(&owner), owner_session(&owner), &options,
-                                              &cursor, call_error(call)))) {
-        return NULL;
-    }
-    documents = make_rows(call, &wal_doc_out, next_document, cursor, UINT32_MAX);
-    wal_doc_cursor_close(cursor);
-    return documents;
-}
-
-/* --- writing ------------------------------------------------------------ */
-
-struct put_job {
-    struct job job;
-    struct wal_doc doc;
-    bool is_deletion;
-    uint64_t version;
-};
-
-static enum wal_status put_run(struct job *job, struct wal_error *error)
-{
-    struct put_job *self = (struct put_job *)job;
-    struct wal_session *session = job->handle == NULL ? NULL : job->handle->object;
-
-    return self->is_deletion
-               ? wal_doc_delete(job->store->wal, session, &self->doc, &self->version, error)
-               : wal_doc_put(job->store->wal, session, &self->doc, &self->version, error);
-}
-
-static napi_value put_finish(struct call *call, struct job *job)
-{
-    return make_number(call, ((struct put_job *)job)->version);
-}
-
-static const struct job_kind put_kind = {"put", sizeof(struct put_job), put_run, put_finish, NULL};
-
-/* putDocument(session, store, key, value, flags, version): the newest version. A value of undefined
- * deletes it. */
-static napi_value put_document(struct call *call)
-{
-    struct owner owner = read_owner(call);
-    struct put_job *self = job_create(call, &put_kind, owner.store, owner.session);
-
-    if (self == NULL) {
-        return NULL;
-    }
-    self->is_deletion = value_is_absent(call, call_arg(call, 3));
-    read_struct(call, 2, &wal_doc_in, &self->doc);
-    return job_start(call, &self->job);
-}
-
 const struct call_method session_methods[] = {
-    {"create", create_session},
-    {"createSync", create_now},
-    {"session", open_session},
-    {"latest", open_latest},
-    {"openOrCreate", open_or_create},
-    {"head", get_head},
-    {"listNext", list_next},
-    {"fork", fork_session},
-    {"compactSession", compact_session},
-    {"redact", redact},
-    {"changeSession", change_session},
-    {"submit", submit_batch},
-    {"commit", commit_batch},
-    {"makeId", make_id},
-    {"openCursor", open_cursor},
-    {"next", next_entries},
-    {"closeCursor", close_handle},
-    {"entry", get_entry},
-    {"lastSequence", last_sequence},
-    {"remaining", remaining},
-    {"document", get_document},
-    {"documents", list_documents},
-    {"putDocument", put_document},
-    {NULL, NULL},
+    {"createSync", create_now}, {"head", get_head},
+    {"listNext", list_next},    {"changeSession", change_session},
+    {"submit", submit_batch},   {"commit", commit_batch},
+    {"makeId", make_id},        {"openCursor", open_cursor},
+    {"next", next_entries},     {"closeCursor", close_handle},
+    {"entry", get_entry},       {"lastSequence", last_sequence},
+    {"remaining", remaining},   {NULL, NULL},
 };

@@ -154,7 +154,8 @@ class BlobWriter(Unpicklable):
 
     def __init__(self, store: Store, named: bool) -> None:
         self._store = store
-        self._handle = _wal.blob_create(store._handle, bool(named))
+        create = _wal.blob_create_named if named else _wal.blob_create
+        self._handle = create(store._handle)
 
     def write(self, piece: str | bytes | bytearray | memoryview) -> None:
         """Adds a piece."""

@@ -65,13 +65,12 @@ class Documents(Unpicklable):
         With `expect` raises Conflict unless the newest version is that; 0: there is none. A put of
         the value that the document has writes nothing and succeeds.
         """
-        return _wal.doc_put(self._handle,
-                            document_row(DocumentChange(key, value, expect=expect)))
+        return _wal.doc_put(self._handle, document_row(DocumentChange(key, value, expect=expect)))
 
     def delete(self, key: str, *, expect: int | None = None) -> int:
         """Deletes a document, durably. Raises NotFound when there is none."""
-        return _wal.doc_delete(self._handle,
-                               document_row(DocumentChange(key, delete=True, expect=expect)))
+        flags, *rest = document_row(DocumentChange(key, delete=True, expect=expect))
+        return _wal.doc_delete(self._handle, (flags & _wal.DOC_EXPECT, *rest))
 
     def list(self, prefix: str = "", *, keys: bool = False,
              history: bool = False) -> List[Document]:

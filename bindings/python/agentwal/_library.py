@@ -76,8 +76,9 @@ def salvage(path: Path, out: Path, *, network_fs: bool = False,
             on_progress: Callable[[int, int], object] | None = None) -> SalvageResult:
     """Makes a new store at `out` from all that can be read of a damaged one, which is only
     read."""
-    return salvage_result(_wal.salvage(path_bytes("path", path), path_bytes("out", out),
-                                       _wal.OPEN_NETWORK_FS if network_fs else 0, on_progress))
+    options = (_wal.OPEN_NETWORK_FS if network_fs else 0,)
+    return salvage_result(_wal.salvage(path_bytes("path", path), path_bytes("out", out), options,
+                                       on_progress))
 
 
 def scan_import(paths: Paths, *, dialect: str | None = None, exclude: Path | None = None,
@@ -85,13 +86,12 @@ def scan_import(paths: Paths, *, dialect: str | None = None, exclude: Path | Non
                 on_progress: Callable[[int, int], object] | None = None) -> ImportResult:
     """Counts what Store.import_files would import, and imports nothing."""
     return import_result(_wal.import_scan(path_list("paths", paths),
-                                          import_row(dialect, exclude, select), on_progress))
+                                          import_row(dialect, exclude, select), on_progress, None))
 
 
 def import_clients() -> list[ImportClient]:
     """Clients whose session files are known by their path."""
-    return [ImportClient(name=name, dialect=dialect, folder=folder)
-            for name, dialect, folder in _wal.import_clients()]
+    return [ImportClient(**row) for row in _wal.import_clients()]
 
 
 def import_dialects() -> tuple[str, ...]:

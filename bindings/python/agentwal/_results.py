@@ -63,8 +63,9 @@ class CompactResult(Record):
 
 def compact_result(row: dict[str, Any]) -> CompactResult:
     sessions = tuple(SessionSpace(**space) for space in row.pop("sessions"))
-    return CompactResult(refusals=tuple(row.pop("refusals")), readers=tuple(row.pop("readers")),
-                         sessions=sessions, **row)
+    readers = tuple((reader["process_id"], reader["bytes"]) for reader in row.pop("readers"))
+    return CompactResult(refusals=tuple(row.pop("refusals")), readers=readers, sessions=sessions,
+                         **row)
 
 
 class SalvageLoss(Record):

@@ -23,7 +23,7 @@ from ._results import (BackupResult, CompactResult, ImportResult, TransferResult
 from ._search import Search
 from ._session import Session
 from ._values import (Path, Paths, Time, flags_of, follow_durability, items_of, milliseconds,
-                      path_bytes, path_list, path_text, session_row, timeout_seconds)
+                      optional_path, path_bytes, path_list, path_text, session_row, timeout_seconds)
 from ._views import ViewFlushResult, ViewInfo, view_row
 
 Progress = Callable[[int, int], object]
@@ -270,15 +270,17 @@ class Store(Unpicklable):
         if not isinstance(source, Store):
             raise wrong_type("source", "a Store", source)
         return transfer_result(_wal.store_merge(
-            source._handle, self._handle, _ids(sessions), branch_name if keep_both else None,
-            on_progress))
+            source._handle, self._handle,
+            _transfer_row(sessions, None, keep_both, branch_name), on_progress))
 
     def write_bundle(self, path: Path, *, sessions: Iterable[str] | None = None,
                      directory: Path | None = None,
                      on_progress: Progress | None = None) -> TransferResult:
         """Writes sessions (None: all) to a bundle, one file that must not exist. directory: where
         a temporary store is made; None: next to it."""
-        return self._bundle(_wal.bundle_write, path, sessions, None, directory, on_progress)
+        return transfer_result(_wal.bundle_write(
+            self._handle, path_bytes("path", path),
+            _transfer_row(sessions, directory, False, ""), on_progress))
 
     def read_bundle(self, path: Path, *, sessions: Iterable[str] | None = None,
                     keep_both: bool = False, branch_name: str = "",
@@ -286,15 +288,9 @@ class Store(Unpicklable):
                     on_progress: Progress | None = None) -> TransferResult:
         """Takes in the sessions of a bundle, all of whose bytes are checked before. keep_both and
         branch_name: as in merge()."""
-        return self._bundle(_wal.bundle_read, path, sessions, branch_name if keep_both else None,
-                            directory, on_progress)
-
-    def _bundle(self, call: Callable[..., dict[str, Any]], path: Path,
-                sessions: Iterable[str] | None, branch: str | None, directory: Path | None,
-                on_progress: Progress | None) -> TransferResult:
-        return transfer_result(call(
-            self._handle, path_bytes("path", path), _ids(sessions), branch,
-            None if directory is None else path_bytes("directory", directory), on_progress))
+        return transfer_result(_wal.bundle_read(
+            self._handle, path_bytes("path", path),
+            _transfer_row(sessions, directory, keep_both, branch_name), on_progress))
 
     # ------------------------------------------------ imports and views ---
 
@@ -352,8 +348,11 @@ def _rate(rate: float | None) -> int:
     return min(2 ** 64 - 1, int(rate)) if rate < 2 ** 63 else 2 ** 64 - 1
 
 
-def _ids(sessions: Iterable[str] | None) -> tuple[str, ...] | None:
-    return None if sessions is None else items_of("sessions", "an iterable of ids", sessions)
+def _transfer_row(sessions: Iterable[str] | None, directory: Path | None, keep_both: bool,
+                  branch_name: str) -> tuple[Any, ...]:
+    ids = None if sessions is None else items_of("sessions", "an iterable of ids", sessions)
+    return (_wal.TRANSFER_KEEP_BOTH if keep_both else 0, ids, optional_path("directory", directory),
+            branch_name if keep_both else None)
 
 
 _open_stores: weakref.WeakSet[Store] = weakref.WeakSet()

@@ -6,6 +6,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from . import _wal
+from ._errors import Invalid
 from ._handle import Unpicklable
 from ._record import Record
 from ._values import Path, path_bytes
@@ -81,8 +82,10 @@ class View(Unpicklable):
 
     def __init__(self, session: Session, dialect: str, root: Path) -> None:
         self._session = session
-        self._handle = _wal.view_open(session.store._handle, session._handle, dialect,
-                                      path_bytes("root", root))
+        folder = path_bytes("root", root)
+        if not folder:
+            raise Invalid("root: a directory is needed")
+        self._handle = _wal.view_open(session.store._handle, session._handle, dialect, folder)
 
     def path(self, stream: int = 0) -> str:
         """Path of a stream's file. Raises NotFound when the dialect has none."""

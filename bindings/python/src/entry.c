@@ -831,7 +831,7 @@ static bool batch_options(struct module_state *state, PyObject *row,
     return value_row(state, row, "options", &wal_append_options_in, options);
 }
 
-PyObject *batch_result(const struct wal_append_result *result)
+static PyObject *batch_result(const struct wal_append_result *result)
 {
     return Py_BuildValue("IIKs", (unsigned)result->appended, (unsigned)result->duplicates,
                          (unsigned long long)result->sequence, result->last_id);

@@ -1,17 +1,12 @@
 /*
- * store.c - opening a store, its state, waiting for it, compaction, salvage, merging stores, and
- * bundles.
+ * store.c - calls that are not rows of interface.txt: opening a store and waiting for it, pages of
+ * sessions, and reading a blob.
  */
-#include <stdlib.h>
-
-#include "agentwal/admin.h"
-#include "agentwal/transfer.h"
+#include "agentwal/blob.h"
 #include "bindings/python/src/core/call.h"
 #include "bindings/python/src/core/interface.h"
 #include "bindings/python/src/core/module.h"
 #include "bindings/python/src/core/value.h"
-
-/* --- stores --------------------------------------------------------------- */
 
 /* open(path, options) */
 static PyObject *py_open(PyObject *module, PyObject *const *args, Py_ssize_t count)
@@ -71,368 +66,136 @@ static PyObject *store_wait(PyObject *module, PyObject *const *args, Py_ssize_t 
     return made;
 }
 
-/* completion_fd(store, kind) */
-static PyObject *completion_fd(PyObject *module, PyObject *const *args, Py_ssize_t count)
+/* --- lists of sessions ----------------------------------------------------- */
+
+static enum wal_status next_session(void *cursor, void *item, struct wal_error *error)
 {
+    return wal_session_cursor_next(cursor, item, error);
+}
+
+/* Reads a page, and the position after it: empty at the end. */
+static enum wal_status read_page(struct wal_store *store,
+                                 const struct wal_session_cursor_options *which, uint32_t limit,
+                                 struct rows *rows, char position[WAL_CURSOR_TEXT_SIZE],
+                                 struct wal_error *error)
+{
+    struct wal_session_info info = WAL_INIT(wal_session_info);
+    struct wal_session_cursor *cursor = NULL;
+    enum wal_status status;
+
+    position[0] = '\0';
+    status = wal_session_cursor_open(store, which, &cursor, error);
+    if (status == WAL_OK) {
+        status = rows_fill(rows, next_session, cursor, limit, error);
+    }
+    if (status == WAL_OK && rows->count == limit) {
+        status = wal_session_cursor_encode(cursor, position, error);
+        if (status == WAL_OK) {
+            status = wal_session_cursor_next(cursor, &info, error);
+        }
+        if (status == WAL_END) {
+            position[0] = '\0';
+            status = WAL_OK;
+        }
+    }
+    wal_session_cursor_close(cursor);
+    return status;
+}
+
+/* session_list(store, options, limit): the rows, and the position or None. */
+static PyObject *session_list(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    struct module_state *state = module_state(module);
+    struct wal_session_cursor_options options = WAL_INIT(wal_session_cursor_options);
+    struct rows rows = {.table = &wal_session_info_out};
+    char position[WAL_CURSOR_TEXT_SIZE];
     struct wal_store *store;
-    PyObject *made = NULL;
-    uint32_t kind;
-    int32_t fd = -1;
+    PyObject *list = NULL;
+    uint32_t limit;
     struct call call;
 
-    if (!value_count(module, "completion_fd", count, 2) ||
-        !value_u32(module_state(module), args[1], "kind", &kind)) {
+    if (!value_count(module, "session_list", count, 3) ||
+        !value_row(state, args[1], "options", &wal_session_cursor_options_in, &options) ||
+        !value_u32(state, args[2], "limit", &limit)) {
         return NULL;
     }
     store = call_begin(&call, module, args[0], HANDLE_STORE);
     if (store == NULL) {
         return NULL;
     }
-    call.status = wal_store_completion_fd(store, kind, &fd, &call.error);
-    if (!call_failed(&call)) {
-        made = PyLong_FromLong(fd);
-    }
-    call_end(&call);
-    return made;
-}
-
-/* --- compaction and salvage ----------------------------------------------- */
-
-/* Compaction -------------------------------------------------------------- */
-
-struct compact_ctx {
-    struct callback callback; /* reports: sessions; others: refusals */
-    PyObject *readers;
-};
-
-static int32_t on_progress(void *context, uint64_t done, uint64_t total)
-{
-    struct compact_ctx *ctx = context;
-
-    return callback_progress(&ctx->callback, done, total);
-}
-
-static int32_t on_session(void *context, const struct wal_session_space *space)
-{
-    struct compact_ctx *ctx = context;
-
-    if (!callback_enter(&ctx->callback)) {
-        return 1;
-    }
-    return callback_leave(&ctx->callback, callback_add(ctx->callback.reports,
-                                                       value_dict(&wal_session_space_out, space)));
-}
-
-static void on_refused(void *context, const struct wal_error *refusal)
-{
-    struct compact_ctx *ctx = context;
-
-    if (callback_enter(&ctx->callback)) {
-        PyObject *made = raise_make(ctx->callback.call->state, refusal);
-
-        (void)callback_leave(&ctx->callback, callback_add(ctx->callback.others, made));
-    }
-}
-
-static void on_reader(void *context, int32_t process, uint64_t bytes)
-{
-    struct compact_ctx *ctx = context;
-
-    if (callback_enter(&ctx->callback)) {
-        PyObject *made = Py_BuildValue("iK", (int)process, (unsigned long long)bytes);
-
-        (void)callback_leave(&ctx->callback, callback_add(ctx->readers, made));
-    }
-}
-
-/* The result with its lists. */
-static PyObject *compacted(const struct compact_ctx *ctx,
-                           const struct wal_store_compact_result *result)
-{
-    PyObject *dict = value_dict(&wal_store_compact_result_out, result);
-
-    if (dict != NULL && (PyDict_SetItemString(dict, "sessions", ctx->callback.reports) != 0 ||
-                         PyDict_SetItemString(dict, "refusals", ctx->callback.others) != 0 ||
-                         PyDict_SetItemString(dict, "readers", ctx->readers) != 0)) {
-        value_clear(&dict);
-    }
-    return dict;
-}
-
-/* store_compact(store, options, progress) */
-static PyObject *store_compact(PyObject *module, PyObject *const *args, Py_ssize_t count)
-{
-    struct wal_store_compact_options options = WAL_INIT(wal_store_compact_options);
-    struct wal_store_compact_result result = WAL_INIT(wal_store_compact_result);
-    struct wal_store *store;
-    struct compact_ctx ctx;
-    PyObject *made = NULL;
-    struct call call;
-
-    if (!value_count(module, "store_compact", count, 3) ||
-        !value_row(module_state(module), args[1], "options", &wal_store_compact_options_in,
-                   &options)) {
-        return NULL;
-    }
-    store = call_begin(&call, module, args[0], HANDLE_STORE);
-    if (store == NULL) {
-        return NULL;
-    }
-    ctx.readers = PyList_New(0);
-    if (ctx.readers == NULL || !callback_begin(&ctx.callback, &call, args[2])) {
-        Py_XDECREF(ctx.readers);
-        call_end(&call);
-        return NULL;
-    }
-    options.ctx = &ctx;
-    options.progress = on_progress;
-    options.refused = on_refused;
-    options.session = on_session;
-    options.reader = on_reader;
     call_unlock(&call);
-    call.status = wal_store_compact(store, &options, &result, &call.error);
+    call.status = read_page(store, &options, limit, &rows, position, &call.error);
     call_lock(&call);
     if (!call_failed(&call)) {
-        made = compacted(&ctx, &result);
+        list = rows_list(&rows, state);
     }
-    callback_end(&ctx.callback);
-    Py_DECREF(ctx.readers);
+    rows_free(&rows);
+    call_end(&call);
+    if (list == NULL) {
+        return NULL;
+    }
+    return Py_BuildValue("Nz", list, position[0] == '\0' ? NULL : position);
+}
+
+/* --- blobs ---------------------------------------------------------------- */
+
+/* Reads into new bytes, of which no other thread knows. */
+static PyObject *read_bytes(struct call *call, struct wal_blob *blob, uint64_t offset,
+                            uint64_t size)
+{
+    PyObject *bytes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)size);
+    PyObject *shorter;
+    uint64_t got = 0;
+    char *data;
+
+    if (bytes == NULL) {
+        return NULL;
+    }
+    data = PyBytes_AsString(bytes);
+    call_unlock(call);
+    call->status = wal_blob_read(blob, offset, data, size, &got, &call->error);
+    call_lock(call);
+    if (call_failed(call)) {
+        Py_DECREF(bytes);
+        return NULL;
+    }
+    if (got == size) {
+        return bytes;
+    }
+    shorter = PyBytes_FromStringAndSize(data, (Py_ssize_t)got);
+    Py_DECREF(bytes);
+    return shorter;
+}
+
+/* blob_read(blob, offset, size) */
+static PyObject *blob_read(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    struct module_state *state = module_state(module);
+    uint64_t offset, size, left;
+    struct wal_blob *blob;
+    PyObject *made;
+    struct call call;
+
+    if (!value_count(module, "blob_read", count, 3) ||
+        !value_u64(state, args[1], "offset", &offset) ||
+        !value_u64(state, args[2], "size", &size)) {
+        return NULL;
+    }
+    blob = call_begin(&call, module, args[0], HANDLE_BLOB);
+    if (blob == NULL) {
+        return NULL;
+    }
+    left = wal_blob_size(blob);
+    left = offset < left ? left - offset : 0;
+    made = read_bytes(&call, blob, offset, size < left ? size : left);
     call_end(&call);
     return made;
-}
-
-/* Salvage ----------------------------------------------------------------- */
-
-enum {
-    REPORTS_MAX = 1000 /* that are kept; all are counted */
-};
-
-static int32_t on_report(void *context, const struct wal_salvage_report *report)
-{
-    struct callback *callback = context;
-    bool ok = true;
-
-    if (!callback_enter(callback)) {
-        return 1;
-    }
-    if (PyList_Size(callback->reports) < REPORTS_MAX) {
-        ok = callback_add(callback->reports, value_dict(&wal_salvage_report_out, report));
-    }
-    return callback_leave(callback, ok);
-}
-
-/* salvage(path, out, flags, progress) */
-static PyObject *salvage(PyObject *module, PyObject *const *args, Py_ssize_t count)
-{
-    struct module_state *state = module_state(module);
-    struct wal_salvage_options options = WAL_INIT(wal_salvage_options);
-    struct wal_salvage_result result = WAL_INIT(wal_salvage_result);
-    struct callback callback;
-    const char *path, *out;
-    PyObject *made = NULL;
-    struct call call;
-
-    if (!value_count(module, "salvage", count, 4) ||
-        !value_system_path(state, args[0], "path", &path) ||
-        !value_system_path(state, args[1], "out", &out) ||
-        !value_u32(state, args[2], "flags", &options.flags)) {
-        return NULL;
-    }
-    call_begin_free(&call, module);
-    if (!callback_begin(&callback, &call, args[3])) {
-        return NULL;
-    }
-    options.progress = callback_progress;
-    options.report = on_report;
-    options.ctx = &callback;
-    call_unlock(&call);
-    call.status = wal_salvage(path, out, &options, &result, &call.error);
-    call_lock(&call);
-    if (!call_failed(&call)) {
-        made = value_dict(&wal_salvage_result_out, &result);
-    }
-    if (made != NULL && PyDict_SetItemString(made, "reports", callback.reports) != 0) {
-        value_clear(&made);
-    }
-    callback_end(&callback);
-    return made;
-}
-
-/* --- transfers ------------------------------------------------------------ */
-
-static PyObject *report_dict(struct module_state *state, const struct wal_transfer_report *report)
-{
-    PyObject *dict = value_dict(&wal_transfer_report_out, report);
-    PyObject *error = NULL;
-
-    if (dict == NULL) {
-        return NULL;
-    }
-    if (report->error != NULL) {
-        error = raise_make(state, report->error);
-    } else {
-        Py_INCREF(Py_None);
-        error = Py_None;
-    }
-    if (error == NULL || PyDict_SetItemString(dict, "error", error) != 0) {
-        value_clear(&dict);
-    }
-    Py_XDECREF(error);
-    return dict;
-}
-
-static int32_t on_transfer_report(void *context, const struct wal_transfer_report *made)
-{
-    struct callback *callback = context;
-
-    if (!callback_enter(callback)) {
-        return 1;
-    }
-    return callback_leave(
-        callback, callback_add(callback->reports, report_dict(callback->call->state, made)));
-}
-
-/* A transfer, and how it is run. */
-struct transfer {
-    struct call call;
-    struct callback callback;
-    struct wal_transfer_options options;
-    struct wal_transfer_result result;
-    struct wal_slice *sessions;
-};
-
-/* None: a session that both went on with is refused; a text: both are kept, and it names the
- * branches (struct wal_transfer_options.branch_name). */
-static bool set_branch(struct transfer *transfer, PyObject *module, PyObject *branch)
-{
-    struct wal_transfer_options *options = &transfer->options;
-
-    options->flags = branch == Py_None ? 0U : WAL_TRANSFER_KEEP_BOTH;
-    return branch == Py_None ||
-           value_text(module_state(module), branch, "branch_name", &options->branch_name);
-}
-
-/* Prepares for a call on a store; false: an exception is set, and nothing is to be ended. */
-static void *transfer_begin(struct transfer *transfer, PyObject *module, PyObject *store,
-                            PyObject *sessions, PyObject *progress)
-{
-    struct wal_transfer_options *options = &transfer->options;
-    uint32_t count = 0;
-    void *pointer;
-
-    transfer->sessions = NULL;
-    transfer->result = (struct wal_transfer_result)WAL_INIT(wal_transfer_result);
-    if (!value_slices(module_state(module), sessions, "sessions", false, &transfer->sessions,
-                      &count)) {
-        return NULL;
-    }
-    pointer = call_begin(&transfer->call, module, store, HANDLE_STORE);
-    if (pointer != NULL && !callback_begin(&transfer->callback, &transfer->call, progress)) {
-        call_end(&transfer->call);
-        pointer = NULL;
-    }
-    if (pointer == NULL) {
-        free(transfer->sessions);
-        return NULL;
-    }
-    options->sessions = transfer->sessions;
-    options->session_count = count;
-    options->progress = callback_progress;
-    options->report = on_transfer_report;
-    options->ctx = &transfer->callback;
-    return pointer;
-}
-
-static PyObject *transfer_end(struct transfer *transfer)
-{
-    PyObject *made = NULL;
-
-    if (!call_failed(&transfer->call)) {
-        made = value_dict(&wal_transfer_result_out, &transfer->result);
-    }
-    if (made != NULL && PyDict_SetItemString(made, "reports", transfer->callback.reports) != 0) {
-        value_clear(&made);
-    }
-    callback_end(&transfer->callback);
-    call_end(&transfer->call);
-    free(transfer->sessions);
-    return made;
-}
-
-/* store_merge(from, to, sessions, branch, progress) */
-static PyObject *store_merge(PyObject *module, PyObject *const *args, Py_ssize_t count)
-{
-    struct transfer transfer = {.options = WAL_INIT(wal_transfer_options)};
-    struct wal_store *from, *to;
-    PyObject *made = NULL;
-    struct call source;
-
-    if (!value_count(module, "store_merge", count, 5) || !set_branch(&transfer, module, args[3])) {
-        return NULL;
-    }
-    from = call_begin(&source, module, args[0], HANDLE_STORE);
-    if (from == NULL) {
-        return NULL;
-    }
-    to = transfer_begin(&transfer, module, args[1], args[2], args[4]);
-    if (to != NULL) {
-        call_unlock(&transfer.call);
-        transfer.call.status =
-            wal_store_merge(from, to, &transfer.options, &transfer.result, &transfer.call.error);
-        call_lock(&transfer.call);
-        made = transfer_end(&transfer);
-    }
-    call_end(&source);
-    return made;
-}
-
-typedef enum wal_status bundle_action(struct wal_store *store, struct wal_slice path,
-                                      const struct wal_transfer_options *options,
-                                      struct wal_transfer_result *result, struct wal_error *error);
-
-/* (store, path, sessions, branch, directory, progress) */
-static PyObject *bundle(PyObject *module, PyObject *const *args, Py_ssize_t count, const char *name,
-                        bundle_action *action)
-{
-    struct module_state *state = module_state(module);
-    struct transfer transfer = {.options = WAL_INIT(wal_transfer_options)};
-    struct wal_store *store;
-    struct wal_slice path;
-
-    if (!value_count(module, name, count, 6) || !value_path(state, args[1], "path", &path) ||
-        !set_branch(&transfer, module, args[3]) ||
-        !value_path(state, args[4], "directory", &transfer.options.directory)) {
-        return NULL;
-    }
-    store = transfer_begin(&transfer, module, args[0], args[2], args[5]);
-    if (store == NULL) {
-        return NULL;
-    }
-    call_unlock(&transfer.call);
-    transfer.call.status =
-        action(store, path, &transfer.options, &transfer.result, &transfer.call.error);
-    call_lock(&transfer.call);
-    return transfer_end(&transfer);
-}
-
-static PyObject *bundle_write(PyObject *module, PyObject *const *args, Py_ssize_t count)
-{
-    return bundle(module, args, count, "bundle_write", wal_bundle_write);
-}
-
-static PyObject *bundle_read(PyObject *module, PyObject *const *args, Py_ssize_t count)
-{
-    return bundle(module, args, count, "bundle_read", wal_bundle_read);
 }
 
 PyMethodDef store_methods[] = {
     MODULE_FUNCTION("open", py_open),
     MODULE_FUNCTION("store_wait", store_wait),
-    MODULE_FUNCTION("completion_fd", completion_fd),
-    MODULE_FUNCTION("store_compact", store_compact),
-    MODULE_FUNCTION("salvage", salvage),
-    MODULE_FUNCTION("store_merge", store_merge),
-    MODULE_FUNCTION("bundle_write", bundle_write),
-    MODULE_FUNCTION("bundle_read", bundle_read),
+    MODULE_FUNCTION("session_list", session_list),
+    MODULE_FUNCTION("blob_read", blob_read),
     {0},
 };

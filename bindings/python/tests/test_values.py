@@ -204,7 +204,7 @@ def test_extension__any_arguments_raise(store, session, tmp_path):
     print("seed", seed)
     generator = random.Random(seed)
     handles = [store._handle, session._handle, session.submit({})._handle,
-               _wal.blob_create(store._handle, True),
+               _wal.blob_create_named(store._handle),
                _wal.blob_open(store._handle, store.blobs.put(b"abc"))]
     row = (0, 0, None, None, "message", None, None, "{}", None)
     values = [None, True, 0, 1, -1, 2 ** 31, 2 ** 64, 2 ** 80, 1.5, "", "a", "\udcff", b"", b"x",

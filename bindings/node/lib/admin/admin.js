@@ -29,7 +29,7 @@ function checkPositive(options, name) {
   return value;
 }
 
-// flags, deadPercent, maxBytes, rate
+// flags, deadPercent, maxBytes, rate; no limit is a rate that no disk has.
 function compactArguments(options) {
   let flags = 0;
   for (const name of Object.keys(COMPACT)) {
@@ -37,8 +37,9 @@ function compactArguments(options) {
       flags |= COMPACT[name];
     }
   }
+  const rate = checkPositive(options, 'rate');
   return [flags, checkPositive(options, 'deadPercent'), checkPositive(options, 'maxBytes'),
-    checkPositive(options, 'rate')];
+    rate === Infinity ? Number.MAX_SAFE_INTEGER : rate];
 }
 
 async function compact(core, options) {

@@ -22,6 +22,8 @@ module.exports = {
   CHECKPOINT_UNLINKED: 2,
   REWIND: { dryRun: 1, force: 2, head: 4 },
   VIEW_STALE: 1,
+  VIEW_UNREADABLE: 4,
+  TRANSFER_KEEP_BOTH: 1,
   SELECT: { clients: 0, all: 2, others: 4 },
   COMPACT: { erase: 1, dryRun: 2, emptyTrash: 4, keepDeltas: 8 },
   SEARCH_MEMORY: 1,

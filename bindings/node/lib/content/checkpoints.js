@@ -3,18 +3,25 @@
 const { native } = require('../base/native.js');
 const { CHECKPOINT_UNLINKED, FILE_KIND, REWIND } = require('../base/flags.js');
 const { entryId } = require('../base/entry_id.js');
-const { invalid, NotFoundError } = require('../base/errors.js');
+const { invalid } = require('../base/errors.js');
 const { toOptions, toTime } = require('../base/options.js');
 const { toOptionalPath } = require('../base/path.js');
 
-// id, root, created, entryId, flags, threads
+// id, root, created, entryId, flags, threads, and whether the entry is the head: the one of the
+// entries that are queued, too
 function checkpointArguments(options) {
   const given = toOptions(options);
   const isUnlinked = given.entryId === null;
   return [given.id, toOptionalPath(given.root),
     toTime(given.created, 'created'),
     isUnlinked ? undefined : entryId(given.entryId, 'entryId'),
-    isUnlinked ? CHECKPOINT_UNLINKED : 0, given.threads];
+    isUnlinked ? CHECKPOINT_UNLINKED : 0, given.threads,
+    given.entryId === undefined];
+}
+
+// A checkpoint, or null where checkpoints are off.
+function toCheckpoint({ off, ...info }) {
+  return off ? null : info;
 }
 
 function pushFile(flat, file) {
@@ -57,23 +64,19 @@ class Checkpoints {
 
   async create(paths, options) {
     const list = Array.isArray(paths) ? [...paths] : [paths];
-    return this.#run(native.createCheckpoint, list, ...checkpointArguments(options));
+    return toCheckpoint(
+      await this.#run(native.createCheckpoint, list, ...checkpointArguments(options)));
   }
 
   async import(files, options) {
-    return this.#run(native.importCheckpoint, flattenFiles(files), ...checkpointArguments(options));
+    return toCheckpoint(await this.#run(native.importCheckpoint, flattenFiles(files),
+      ...checkpointArguments(options)));
   }
 
   get(id) {
     this.#core.check();
-    try {
-      return native.checkpoint(this.#session, id);
-    } catch (error) {
-      if (error instanceof NotFoundError) {
-        return null;
-      }
-      throw error;
-    }
+    const found = native.checkpoint(this.#session, id);
+    return found === null ? null : toCheckpoint(found);
   }
 
   files(id) {
@@ -83,7 +86,7 @@ class Checkpoints {
 
   list() {
     this.#core.check();
-    return native.checkpoints(this.#session);
+    return native.checkpoints(this.#session).map(toCheckpoint);
   }
 
   async delete(id) {
@@ -104,7 +107,8 @@ class Checkpoints {
   }
 }
 
-// checkpoint, flags, root, expected
+// checkpoint, flags, root, expected; and that the head is the one of the entries that are
+// queued, too
 function rewindArguments(checkpointId, options) {
   const given = toOptions(options);
   let flags = 0;
@@ -113,7 +117,7 @@ function rewindArguments(checkpointId, options) {
       flags |= REWIND[name];
     }
   }
-  return [checkpointId, flags, toOptionalPath(given.root), given.expected];
+  return [checkpointId, flags, toOptionalPath(given.root), given.expected, true];
 }
 
 module.exports = { Checkpoints, rewindArguments };

@@ -3,7 +3,7 @@
 const { constants } = require('node:buffer');
 
 const { native } = require('../base/native.js');
-const { VIEW_STALE } = require('../base/flags.js');
+const { VIEW_STALE, VIEW_UNREADABLE } = require('../base/flags.js');
 const { invalid } = require('../base/errors.js');
 const { toOptions } = require('../base/options.js');
 const { toPath } = require('../base/path.js');
@@ -95,7 +95,7 @@ async function updateView(core, view) {
     throw invalid('a view is what Store.views returns');
   }
   return native.updateView(core.handle, view.session, view.dialect, view.root,
-    view.unreadable === true);
+    view.unreadable === true ? VIEW_UNREADABLE : 0);
 }
 
 async function addViewRoot(core, dialect, root) {

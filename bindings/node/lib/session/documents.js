@@ -35,17 +35,17 @@ class Documents {
   }
 
   async put(key, value, options) {
-    return this.#write(key, toValue(key, value), options);
+    return this.#write(native.putDocument, key, toValue(key, value), options);
   }
 
   async delete(key, options) {
-    return this.#write(key, undefined, options);
+    return this.#write(native.deleteDocument, key, undefined, options);
   }
 
-  #write(key, text, options) {
+  #write(call, key, text, options) {
     const { handle } = this.#core;
     const { expect } = toOptions(options);
-    return this.#gate.run(() => native.putDocument(this.#session, handle, key, text,
+    return this.#gate.run(() => call(this.#session, handle, key, text,
       expect === undefined ? 0 : DOCUMENT.expect, expect));
   }
 

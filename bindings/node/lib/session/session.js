@@ -272,14 +272,13 @@ class Session {
 
   async compact(options) {
     const { firstKept, summary, into } = toOptions(options);
-    const given = [firstKept, summary, ...into === undefined ? [] : sessionArguments(into)];
-    const [fork, result] = await this.#run((handle) => native.compactSession(handle, ...given));
+    const given = [firstKept, summary, into === undefined ? undefined : sessionArguments(into)];
+    const { fork, result } = await this.#run((handle) => native.compactSession(handle, ...given));
     return { session: fork === null ? this : makeSession(this.store, this.#core, fork), result };
   }
 
   async redact(entryId, reason) {
-    const [, result] = await this.#run((handle) => native.redact(handle, entryId, reason));
-    return result;
+    return this.#run((handle) => native.redact(handle, entryId, reason));
   }
 
   // ------------------------------------------- files, other programs ---

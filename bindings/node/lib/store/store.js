@@ -84,7 +84,7 @@ class Store {
   }
 
   session(id) {
-    return this.#wrap(native.session(this.#core.handle, id));
+    return this.#wrap([native.openSession(this.#core.handle, id), id]);
   }
 
   latest(options) {
@@ -93,9 +93,9 @@ class Store {
   }
 
   async openOrCreate(options) {
-    const [opened, created] =
+    const { session, created } =
       await native.openOrCreate(this.#core.handle, ...sessionArguments(options));
-    return { session: this.#wrap(opened), created };
+    return { session: this.#wrap(session), created };
   }
 
   list(options) {

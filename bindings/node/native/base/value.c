@@ -560,8 +560,8 @@ static struct wal_slice list_copy_text(struct list *list, struct arena *arena,
     return (struct wal_slice){copy, text.size};
 }
 
-const struct wal_error *list_copy_error(struct list *list, struct arena *arena,
-                                        const struct wal_error *error)
+static const struct wal_error *list_copy_error(struct list *list, struct arena *arena,
+                                               const struct wal_error *error)
 {
     struct wal_error *copy;
 
@@ -588,22 +588,23 @@ enum wal_status list_check(const struct list *list, enum wal_status status, stru
     return WAL_ENOMEM;
 }
 
-napi_value list_make(struct call *call, const struct list *list,
-                     napi_value (*make)(struct call *call, const struct list_item *item))
-{
-    napi_value array = make_array(call);
-    uint32_t index = 0;
-
-    for (const struct list_item *item = list->first; item != NULL; item = item->next) {
-        array_push(call, array, index++, make(call, item));
-    }
-    return array;
-}
-
 /* --- tables --------------------------------------------------------------- */
 
 enum {
     ITEM_MAX = 8192 /* bytes of a struct of a cursor */
+};
+
+union item {
+    uint32_t struct_size;
+    max_align_t alignment;
+    char bytes[ITEM_MAX];
+};
+
+/* An array in memory of the library. */
+struct structs {
+    const char *first;
+    uint64_t count;
+    uint32_t stride;
 };
 
 /* --- out ---------------------------------------------------------------- */
@@ -684,10 +685,24 @@ static napi_value make_slice(struct call *call, const struct field *field, struc
     return text.size == 0 && field->kind == FIELD_OR_NULL ? make_null(call) : make_text(call, text);
 }
 
+static napi_value make_counts(struct call *call, const struct field *field, const void *place)
+{
+    napi_value object = make_object(call);
+    const uint64_t *counts = place;
+
+    for (uint32_t i = 0; i < field->size / sizeof(counts[0]); i++) {
+        if (counts[i] > 0) {
+            object_number(call, object, field->name_of(i), counts[i]);
+        }
+    }
+    return object;
+}
+
 static napi_value make_field(struct call *call, const struct field *field, const char *filled)
 {
     const void *place = filled + field->offset;
     const struct wal_error *error;
+    const char *string;
     struct wal_slice text;
 
     switch (field->kind) {
@@ -698,6 +713,11 @@ static napi_value make_field(struct call *call, const struct field *field, const
     case FIELD_CONTENT:
         memcpy(&text, place, sizeof(text));
         return make_slice(call, field, text);
+    case FIELD_STRING:
+        memcpy(&string, place, sizeof(string));
+        return make_string(call, string);
+    case FIELD_COUNTS:
+        return make_counts(call, field, place);
     case FIELD_CHARS:
     case FIELD_ID:
         text = (struct wal_slice){place, strnlen(place, field->size)};
@@ -717,24 +737,58 @@ static napi_value make_field(struct call *call, const struct field *field, const
     case FIELD_ERROR:
         memcpy(&error, place, sizeof(error));
         return error == NULL ? make_null(call) : call_make_error(call, error);
-    case FIELD_U32:
-    case FIELD_I32:
-    case FIELD_BOOL:
-    case FIELD_FLAG:
-    case FIELD_NAME:
-    case FIELD_CODE:
+    default:
         break;
     }
     return make_small(call, field, place);
 }
 
+/* The structs that a struct refers to; others they do not refer to. */
+static struct structs structs_of(const struct field *field, const char *filled)
+{
+    struct structs structs;
+
+    memcpy(&structs.first, filled + field->offset, sizeof(structs.first));
+    memcpy(&structs.count, filled + field->count, sizeof(structs.count));
+    if (field->mask > 0 && structs.count > field->mask) {
+        structs.count = field->mask;
+    }
+    structs.stride = structs.count > 0 ? *(const uint32_t *)(const void *)structs.first : 0;
+    return structs;
+}
+
+static napi_value make_structs(struct call *call, const struct field *field, const char *filled)
+{
+    struct structs structs = structs_of(field, filled);
+    napi_value array = make_array(call);
+
+    for (uint32_t i = 0; i < structs.count && !call->failed; i++) {
+        const char *item = structs.first + (size_t)i * structs.stride;
+        napi_value object = make_object(call);
+
+        for (uint32_t j = 0; j < field->items->count; j++) {
+            object_set(call, object, field->items->fields[j].name,
+                       make_field(call, &field->items->fields[j], item));
+        }
+        array_push(call, array, i, object);
+    }
+    return array;
+}
+
 napi_value make_struct(struct call *call, const struct table *table, const void *filled)
 {
-    napi_value object = make_object(call);
+    napi_value object;
 
+    if (table->fields[0].name == NULL) {
+        return make_field(call, &table->fields[0], filled);
+    }
+    object = make_object(call);
     for (uint32_t i = 0; i < table->count && !call->failed; i++) {
-        object_set(call, object, table->fields[i].name,
-                   make_field(call, &table->fields[i], filled));
+        const struct field *field = &table->fields[i];
+
+        object_set(call, object, field->name,
+                   field->kind == FIELD_STRUCTS ? make_structs(call, field, filled)
+                                                : make_field(call, field, filled));
     }
     return object;
 }
@@ -743,11 +797,7 @@ napi_value make_rows(struct call *call, const struct table *table, table_next *n
                      uint32_t max)
 {
     napi_value array = make_array(call);
-    union {
-        uint32_t struct_size;
-        max_align_t alignment;
-        char bytes[ITEM_MAX];
-    } item;
+    union item item;
 
     memset(&item, 0, table->size);
     item.struct_size = table->size;
@@ -828,9 +878,24 @@ static int64_t read_time(struct call *call, napi_value value)
     return (int64_t)(time * 1e6);
 }
 
+/* Copies a text with its NUL. */
+static void read_chars(struct call *call, const struct field *field, napi_value value, char *place)
+{
+    struct wal_slice text = value_text(call, value);
+
+    if (text.size >= field->size ||
+        (text.size > 0 && memchr(text.data, 0, (size_t)text.size) != NULL)) {
+        call_fail(call, WAL_EINVAL, "the %s is not valid", field->name);
+    } else if (text.size > 0) {
+        memcpy(place, text.data, (size_t)text.size);
+    }
+}
+
 static void read_field(struct call *call, const struct field *field, napi_value value, char *made)
 {
     void *place = made + field->offset;
+    const struct wal_slice *texts;
+    uint32_t count = 0;
 
     switch (field->kind) {
     case FIELD_TEXT:
@@ -862,6 +927,14 @@ static void read_field(struct call *call, const struct field *field, napi_value 
             value_digest(call, value, place);
         }
         break;
+    case FIELD_CHARS:
+        read_chars(call, field, value, place);
+        break;
+    case FIELD_TEXTS:
+        texts = value_texts(call, value, false, &count);
+        memcpy(place, &texts, sizeof(texts));
+        *(uint64_t *)(void *)(made + field->count) = count;
+        break;
     default:
         call_fail(call, WAL_EINVAL, "%s is not set by a caller", field->name);
         break;
@@ -873,7 +946,15 @@ void read_struct(struct call *call, size_t first, const struct table *table, voi
     memset(made, 0, table->size);
     *(uint32_t *)made = table->size; /* struct_size */
     for (uint32_t i = 0; i < table->count; i++) {
-        read_field(call, &table->fields[i], call_arg(call, first + i), made);
+        const struct field *field = &table->fields[i];
+        uint32_t count;
+
+        if (field->kind == FIELD_STRUCT) {
+            *(void **)(void *)((char *)made + field->offset) =
+                read_structs(call, call_arg(call, first + i), field->items, &count);
+        } else {
+            read_field(call, field, call_arg(call, first + i), made);
+        }
     }
 }
 
@@ -910,7 +991,8 @@ void *read_structs(struct call *call, napi_value array, const struct table *tabl
 
 /* --- lists -------------------------------------------------------------- */
 
-void list_copy_struct(struct list *list, struct arena *arena, const struct table *table,
+/* Copies what a struct points to, but for structs. */
+static void copy_flat(struct list *list, struct arena *arena, const struct table *table,
                       void *copied)
 {
     for (uint32_t i = 0; i < table->count; i++) {
@@ -929,15 +1011,57 @@ void list_copy_struct(struct list *list, struct arena *arena, const struct table
     }
 }
 
+/* Copies the structs that a copied struct points to. */
+static void copy_structs(struct list *list, struct arena *arena, const struct field *field,
+                         char *copied)
+{
+    struct structs structs = structs_of(field, copied);
+    uint32_t size = field->items->size;
+    char *items = arena_calloc(arena, structs.count, size);
+
+    list->lacks_memory |= items == NULL;
+    structs.count = items == NULL ? 0 : structs.count;
+    for (uint64_t i = 0; i < structs.count; i++) {
+        char *item = items + i * size;
+
+        memcpy(item, structs.first + i * structs.stride,
+               structs.stride < size ? structs.stride : size);
+        *(uint32_t *)(void *)item = size; /* struct_size */
+        copy_flat(list, arena, field->items, item);
+    }
+    memcpy(copied + field->offset, &items, sizeof(items));
+    memcpy(copied + field->count, &structs.count, sizeof(structs.count));
+}
+
 void list_add_struct(struct list *list, struct arena *arena, const struct table *table,
                      const void *filled)
 {
     struct list_item *item = list_add(list, arena, sizeof(*item) + table->size);
 
-    if (item != NULL) {
-        memcpy(item + 1, filled, table->size);
-        list_copy_struct(list, arena, table, item + 1);
+    if (item == NULL) {
+        return;
     }
+    memcpy(item + 1, filled, table->size);
+    copy_flat(list, arena, table, item + 1);
+    for (uint32_t i = 0; i < table->count; i++) {
+        if (table->fields[i].kind == FIELD_STRUCTS) {
+            copy_structs(list, arena, &table->fields[i], (char *)(item + 1));
+        }
+    }
+}
+
+enum wal_status list_fill(struct list *list, struct arena *arena, const struct table *table,
+                          table_next *next, void *cursor, struct wal_error *error)
+{
+    union item item;
+    enum wal_status status;
+
+    memset(&item, 0, table->size);
+    item.struct_size = table->size;
+    while ((status = next(cursor, &item, error)) == WAL_OK) {
+        list_add_struct(list, arena, table, &item);
+    }
+    return status == WAL_END ? WAL_OK : status;
 }
 
 napi_value list_structs(struct call *call, const struct list *list, const struct table *table)
@@ -949,4 +1073,9 @@ napi_value list_structs(struct call *call, const struct list *list, const struct
         array_push(call, array, index++, make_struct(call, table, item + 1));
     }
     return array;
+}
+
+napi_value list_first(struct call *call, const struct list *list, const struct table *table)
+{
+    return make_struct(call, table, list->first + 1);
 }

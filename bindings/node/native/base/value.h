@@ -86,16 +86,10 @@ struct list {
 /* Adds an item of `size` bytes, zeroed after its struct list_item. NULL without memory, which
  * list_check then reports. */
 void *list_add(struct list *list, struct arena *arena, size_t size);
-const struct wal_error *list_copy_error(struct list *list, struct arena *arena,
-                                        const struct wal_error *error);
 
 /* Returns `status`, or WAL_ENOMEM for a success if something was left out. */
 enum wal_status list_check(const struct list *list, enum wal_status status,
                            struct wal_error *error);
-
-/* An array with what `make` makes of each item. */
-napi_value list_make(struct call *call, const struct list *list,
-                     napi_value (*make)(struct call *call, const struct list_item *item));
 
 /*
  * Structs of the library as objects of JavaScript, and arguments of JavaScript as structs, by
@@ -125,6 +119,12 @@ enum field_kind {
     FIELD_DIGEST,      /* uint8_t[WAL_DIGEST_SIZE]; in: or undefined */
     FIELD_NO_DIGEST,   /* likewise; out: null when it is zeros */
     FIELD_UUID,        /* uint8_t[16]; out only */
+    FIELD_STRING,      /* const char *; out only */
+    FIELD_TEXTS,       /* const struct wal_slice *, and their number at `count`; in only */
+    FIELD_STRUCT,      /* a pointer to a struct of `items`, or NULL; in, an array of its fields */
+    FIELD_STRUCTS,     /* an array of structs of `items`, of which the first states the size, and
+                        * their number at `count`; at most `mask` of them, 0: all; out only */
+    FIELD_COUNTS,      /* uint64_t[]: an object of those above 0, by name_of(index); out only */
     FIELD_ERROR        /* const struct wal_error *; null for NULL; out only */
 };
 
@@ -134,7 +134,10 @@ struct field {
     uint32_t offset;
     uint32_t size;            /* of the member */
     uint32_t mask;            /* FIELD_FLAG; FIELD_NAME: the number of names */
+    uint32_t count;           /* offset of a uint64_t */
     const char *const *names; /* FIELD_NAME; others are the first */
+    const struct table *items;
+    const char *(*name_of)(uint32_t index);
 };
 
 struct table {
@@ -143,7 +146,7 @@ struct table {
     uint32_t size; /* of the struct, which begins with struct_size */
 };
 
-/* An object with the fields of a struct. */
+/* An object with the fields of a struct; of a field without a name its value alone. */
 napi_value make_struct(struct call *call, const struct table *table, const void *filled);
 
 /* Fills a struct from the arguments from `first` on, or from the items of an array; the other
@@ -156,18 +159,19 @@ void read_items(struct call *call, napi_value array, uint32_t first, const struc
  * `*count` is their number. */
 void *read_structs(struct call *call, napi_value array, const struct table *table, uint32_t *count);
 
-/* Copies what a struct points to into the arena. */
-void list_copy_struct(struct list *list, struct arena *arena, const struct table *table,
-                      void *copied);
-
 /* Adds a copy of a struct, and of what it points to, to a list, of which list_structs then makes an
- * array. */
+ * array, and list_first the value of the first. */
 void list_add_struct(struct list *list, struct arena *arena, const struct table *table,
                      const void *filled);
 napi_value list_structs(struct call *call, const struct list *list, const struct table *table);
+napi_value list_first(struct call *call, const struct list *list, const struct table *table);
 
 /* A function that fills a struct from a cursor, as a wal_..._next does. */
 typedef enum wal_status table_next(void *cursor, void *item, struct wal_error *error);
+
+/* Adds the structs of a cursor to a list. WAL_OK, also at its end. Any thread. */
+enum wal_status list_fill(struct list *list, struct arena *arena, const struct table *table,
+                          table_next *next, void *cursor, struct wal_error *error);
 
 /* An array of the structs of a cursor; at most `max`. */
 napi_value make_rows(struct call *call, const struct table *table, table_next *next, void *cursor,

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "bindings/python/src/core/interface.h"
+
 /* --- calls ---------------------------------------------------------------- */
 
 struct handle *handle_of(struct module_state *state, PyObject *object, enum handle_kind kinds)
@@ -156,13 +158,16 @@ PyObject *call_none(struct call *call)
     Py_RETURN_NONE;
 }
 
+PyObject *call_object(struct call *call, enum handle_kind kind, void *pointer)
+{
+    return pointer == NULL ? Py_NewRef(Py_None)
+                           : handle_new(call->state, kind, pointer, handle_store(call->handle));
+}
+
 PyObject *call_handle(struct call *call, enum handle_kind kind, void *pointer)
 {
-    PyObject *made = NULL;
+    PyObject *made = call_failed(call) ? NULL : call_object(call, kind, pointer);
 
-    if (!call_failed(call)) {
-        made = handle_new(call->state, kind, pointer, handle_store(call->handle));
-    }
     call_end(call);
     return made;
 }
@@ -183,31 +188,40 @@ enum {
     PROGRESS_MS = 50 /* between two reports */
 };
 
-bool callback_begin(struct callback *callback, struct call *call, PyObject *progress)
+/* A function of the caller, or null; false: it is none. */
+static bool take_function(struct call *call, PyObject *given, const char *name, PyObject **function)
 {
-    memset(callback, 0, sizeof(*callback));
-    callback->call = call;
-    if (progress != NULL && progress != Py_None) {
-        if (!PyCallable_Check(progress)) {
-            raise_type(call->state, "on_progress", "a function or None", progress);
-            return false;
-        }
-        callback->progress = Py_NewRef(progress);
-    }
-    callback->reports = PyList_New(0);
-    callback->others = PyList_New(0);
-    if (callback->reports == NULL || callback->others == NULL) {
-        callback_end(callback);
+    *function = given == Py_None ? NULL : given;
+    if (*function != NULL && !PyCallable_Check(given)) {
+        raise_type(call->state, name, "a function or None", given);
         return false;
     }
     return true;
 }
 
+bool callback_begin(struct callback *callback, struct call *call, PyObject *progress,
+                    PyObject *project, PyObject *change)
+{
+    bool ok;
+
+    memset(callback, 0, sizeof(*callback));
+    callback->call = call;
+    ok = take_function(call, progress, "on_progress", &callback->progress) &&
+         take_function(call, project, "project", &callback->project) &&
+         take_function(call, change, "change", &callback->change);
+    for (size_t i = 0; ok && i < CALLBACK_LISTS; i++) {
+        callback->lists[i] = PyList_New(0);
+        ok = callback->lists[i] != NULL;
+    }
+    return ok;
+}
+
 void callback_end(struct callback *callback)
 {
-    Py_CLEAR(callback->progress);
-    Py_CLEAR(callback->reports);
-    Py_CLEAR(callback->others);
+    value_clear(&callback->row);
+    for (size_t i = 0; i < CALLBACK_LISTS; i++) {
+        value_clear(&callback->lists[i]);
+    }
 }
 
 bool callback_enter(struct callback *callback)
@@ -261,10 +275,103 @@ int32_t callback_progress(void *ctx, uint64_t done, uint64_t total)
     return callback_leave(callback, ok);
 }
 
-bool callback_add(PyObject *list, PyObject *object)
+int32_t callback_progress_of_path(void *ctx, struct wal_slice path, uint64_t done, uint64_t total)
 {
-    bool ok = object != NULL && PyList_Append(list, object) == 0;
+    (void)path;
+    return callback_progress(ctx, done, total);
+}
 
-    Py_XDECREF(object);
-    return ok;
+/* Copies the id of a project, a str; false: an exception is set. */
+static bool copy_project(struct module_state *state, PyObject *id, char *project, uint64_t size)
+{
+    struct wal_slice text;
+
+    if (!value_text(state, id, "project", &text)) {
+        return false;
+    }
+    if (text.size >= size) {
+        raise_invalid(state, "project", "the id is too long");
+        return false;
+    }
+    if (text.size > 0) {
+        memcpy(project, text.data, (size_t)text.size);
+    }
+    project[text.size] = '\0';
+    return true;
+}
+
+int32_t callback_project(void *ctx, struct wal_slice directory, char *project, uint64_t size)
+{
+    struct callback *callback = ctx;
+    bool is_named = false;
+    PyObject *path;
+    PyObject *id = NULL;
+
+    if (callback->project == NULL || !callback_enter(callback)) {
+        return 1;
+    }
+    path = value_str(directory);
+    if (path != NULL) {
+        id = PyObject_CallFunctionObjArgs(callback->project, path, NULL);
+        Py_DECREF(path);
+    }
+    if (id != NULL && id != Py_None) {
+        is_named = copy_project(callback->call->state, id, project, size);
+    }
+    Py_XDECREF(id);
+    (void)callback_leave(callback, PyErr_Occurred() == NULL);
+    return is_named ? 0 : 1;
+}
+
+/* With the interpreter's lock. */
+static bool compute_change(struct callback *callback, const struct wal_session_info *now,
+                           struct wal_session_change *change)
+{
+    struct module_state *state = callback->call->state;
+    PyObject *info = value_dict(state, &wal_session_info_out, now);
+
+    value_clear(&callback->row);
+    if (info != NULL) {
+        callback->row = PyObject_CallFunctionObjArgs(callback->change, info, NULL);
+        Py_DECREF(info);
+    }
+    return callback->row != NULL &&
+           value_row(state, callback->row, "change", &wal_session_change_in, change);
+}
+
+int32_t callback_change(void *ctx, const struct wal_session_info *now,
+                        struct wal_session_change *change)
+{
+    struct callback *callback = ctx;
+
+    if (!callback_enter(callback)) {
+        return 1;
+    }
+    return callback_leave(callback, compute_change(callback, now, change));
+}
+
+int32_t callback_item(void *ctx, uint32_t list, const struct value_table *table, const void *item,
+                      Py_ssize_t limit)
+{
+    struct callback *callback = ctx;
+    PyObject *items = callback->lists[list];
+    bool ok = true;
+
+    if (!callback_enter(callback)) {
+        return 1;
+    }
+    if (PyList_Size(items) < limit) {
+        ok = value_add(items, value_dict(callback->call->state, table, item));
+    }
+    return callback_leave(callback, ok);
+}
+
+PyObject *callback_lists(const struct callback *callback, PyObject *dict, const char *const *names)
+{
+    for (size_t i = 0; dict != NULL && names[i] != NULL; i++) {
+        if (PyDict_SetItemString(dict, names[i], callback->lists[i]) != 0) {
+            value_clear(&dict);
+        }
+    }
+    return dict;
 }

@@ -13,6 +13,7 @@
 
 #include "bindings/python/src/core/handle.h"
 #include "bindings/python/src/core/module.h"
+#include "bindings/python/src/core/value.h"
 
 struct call {
     struct module_state *state;
@@ -47,6 +48,9 @@ bool call_failed(struct call *call);
 /* Ends a call; returns None, or null if it failed. */
 PyObject *call_none(struct call *call);
 
+/* The pointer that a call made as a handle; None for null. */
+PyObject *call_object(struct call *call, enum handle_kind kind, void *pointer);
+
 /* Ends a call; returns the pointer that it made as a handle, or null if it failed. */
 PyObject *call_handle(struct call *call, enum handle_kind kind, void *pointer);
 
@@ -64,18 +68,26 @@ bool call_is_of_this_thread(const struct gate *gate);
  * meanwhile, so that an interrupt stops it too.
  */
 
-struct callback {
-    struct call *call;  /* that runs */
-    PyObject *progress; /* a function of two numbers, or null */
-    PyObject *reports;  /* a list */
-    PyObject *others;   /* likewise, or null */
-    uint64_t next_ms;   /* when progress is reported next */
+enum {
+    CALLBACK_LISTS = 3
 };
 
-/* Prepares for a call; progress may be None. False: an exception is set. */
-bool callback_begin(struct callback *callback, struct call *call, PyObject *progress);
+struct callback {
+    struct call *call; /* that runs */
+    /* Functions of the caller, or null; borrowed. */
+    PyObject *progress; /* of two numbers */
+    PyObject *project;  /* of a directory */
+    PyObject *change;   /* of a session */
+    PyObject *row;      /* that it returned, whose texts the change borrows; or null */
+    PyObject *lists[CALLBACK_LISTS];
+    uint64_t next_ms; /* when progress is reported next */
+};
 
-/* Frees what it holds. */
+/* Prepares for a call; the functions may be None. False: an exception is set. */
+bool callback_begin(struct callback *callback, struct call *call, PyObject *progress,
+                    PyObject *project, PyObject *change);
+
+/* Frees what it holds; zeroed, it holds nothing. */
 void callback_end(struct callback *callback);
 
 /* Takes the interpreter's lock; false, without it: an exception is set, stop the call. */
@@ -88,8 +100,23 @@ int32_t callback_leave(struct callback *callback, bool ok);
  * some times a second; is 1 to stop the call. */
 int32_t callback_progress(void *ctx, uint64_t done, uint64_t total);
 
-/* Adds to a list, and lets go of, an object; false: an exception is set. With the interpreter's
- * lock. */
-bool callback_add(PyObject *list, PyObject *object);
+/* The same of a wal_import_progress_fn. */
+int32_t callback_progress_of_path(void *ctx, struct wal_slice path, uint64_t done, uint64_t total);
+
+/* A wal_import_project_fn: asks the function of the caller. */
+int32_t callback_project(void *ctx, struct wal_slice directory, char *project, uint64_t size);
+
+/* A wal_update_fn: asks the function of the caller for the fields to set. */
+int32_t callback_change(void *ctx, const struct wal_session_info *now,
+                        struct wal_session_change *change);
+
+/* Adds a struct to a list, unless that has `limit` items; is 1 to stop the call. ctx is a struct
+ * callback. */
+int32_t callback_item(void *ctx, uint32_t list, const struct value_table *table, const void *item,
+                      Py_ssize_t limit);
+
+/* Sets the lists in a dict under their names, of which NULL is the last; null, and the dict is
+ * gone: an exception is set. dict may be null. */
+PyObject *callback_lists(const struct callback *callback, PyObject *dict, const char *const *names);
 
 #endif

@@ -66,9 +66,6 @@ void raise_invalid(struct module_state *state, const char *name, const char *tex
 /* Raises InvalidType for an argument. */
 void raise_type(struct module_state *state, const char *name, const char *wanted, PyObject *value);
 
-/* The result of an append: (appended, duplicates, sequence, last_id). */
-PyObject *batch_result(const struct wal_append_result *result);
-
 /* Closes a struct wal_search. Without the interpreter's lock. */
 void search_close(void *search);
 
@@ -77,9 +74,7 @@ void search_close(void *search);
     X(interface_methods)  \
     X(handle_methods)     \
     X(store_methods)      \
-    X(session_methods)    \
     X(entry_methods)      \
-    X(file_methods)       \
     X(convert_methods)    \
     X(search_methods)
 

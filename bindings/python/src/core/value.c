@@ -179,6 +179,15 @@ bool value_i64(struct module_state *state, PyObject *value, const char *name, in
     return true;
 }
 
+/* True for True alone. */
+bool value_bool(struct module_state *state, PyObject *value, const char *name, int32_t *number)
+{
+    (void)state;
+    (void)name;
+    *number = value == Py_True;
+    return true;
+}
+
 static int hex_digit(char digit)
 {
     if (digit >= '0' && digit <= '9') {
@@ -236,8 +245,14 @@ static bool set_field(struct module_state *state, PyObject *value, const struct 
 {
     void *place = made + field->offset;
     struct wal_slice slice = {NULL, 0};
+    uint32_t count = 0;
+    bool ok;
 
     switch (field->kind) {
+    case VALUE_TEXTS:
+        ok = value_slices(state, value, field->name, false, place, &count);
+        *(uint64_t *)(void *)(made + field->count) = count;
+        return ok;
     case VALUE_TEXT:
         return value_text(state, value, field->name, place);
     case VALUE_CONTENT:
@@ -271,15 +286,40 @@ static bool set_field(struct module_state *state, PyObject *value, const struct 
     return false;
 }
 
-bool value_row(struct module_state *state, PyObject *row, const char *name,
-               const struct value_table *table, void *made)
+/* As value_row, for fields that are not rows. */
+static bool set_fields(struct module_state *state, PyObject *row, const char *name,
+                       const struct value_table *table, void *made)
 {
     if (!PyTuple_Check(row) || PyTuple_Size(row) != (Py_ssize_t)table->count) {
         raise_type(state, name, "a row of its fields", row);
         return false;
     }
     for (uint32_t i = 0; i < table->count; i++) {
-        if (!set_field(state, PyTuple_GetItem(row, (Py_ssize_t)i), &table->fields[i], made)) {
+        const struct value_field *field = &table->fields[i];
+
+        if (field->kind != VALUE_STRUCT &&
+            !set_field(state, PyTuple_GetItem(row, (Py_ssize_t)i), field, made)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool value_row(struct module_state *state, PyObject *row, const char *name,
+               const struct value_table *table, void *made)
+{
+    if (!set_fields(state, row, name, table, made)) {
+        return false;
+    }
+    for (uint32_t i = 0; i < table->count; i++) {
+        const struct value_field *field = &table->fields[i];
+        void **place = (void *)((char *)made + field->offset);
+        PyObject *value = PyTuple_GetItem(row, (Py_ssize_t)i);
+
+        if (field->kind == VALUE_STRUCT && value == Py_None) {
+            *place = NULL;
+        } else if (field->kind == VALUE_STRUCT &&
+                   !set_fields(state, value, field->name, field->items, *place)) {
             return false;
         }
     }
@@ -368,7 +408,46 @@ bool value_slices(struct module_state *state, PyObject *values, const char *name
     return true;
 }
 
+bool content_take(struct module_state *state, PyObject *value, const char *name,
+                  struct content *content)
+{
+    if (PyUnicode_Check(value)) {
+        return value_text(state, value, name, &content->slice);
+    }
+    if (PyObject_GetBuffer(value, &content->view, PyBUF_SIMPLE) != 0) {
+        PyErr_Clear();
+        raise_type(state, name, "a str or contiguous bytes", value);
+        return false;
+    }
+    content->has_view = true;
+    content->slice = (struct wal_slice){content->view.buf, (uint64_t)content->view.len};
+    return true;
+}
+
+void content_release(struct content *content)
+{
+    if (content->has_view) {
+        PyBuffer_Release(&content->view);
+    }
+}
+
 /* Structs of the library -------------------------------------------------- */
+
+bool value_add(PyObject *list, PyObject *object)
+{
+    bool ok = object != NULL && PyList_Append(list, object) == 0;
+
+    Py_XDECREF(object);
+    return ok;
+}
+
+bool value_set(PyObject *dict, const char *name, PyObject *object)
+{
+    bool ok = object != NULL && PyDict_SetItemString(dict, name, object) == 0;
+
+    Py_XDECREF(object);
+    return ok;
+}
 
 void value_clear(PyObject **object)
 {
@@ -433,15 +512,41 @@ static PyObject *get_small(const struct value_field *field, const char *place)
     }
 }
 
-static PyObject *get_field(const struct value_field *field, const char *filled)
+static PyObject *get_counts(const struct value_field *field, const char *place)
+{
+    PyObject *dict = PyDict_New();
+
+    for (uint32_t i = 0; dict != NULL && i < field->size / sizeof(uint64_t); i++) {
+        uint64_t count;
+
+        memcpy(&count, place + i * sizeof(count), sizeof(count));
+        if (!value_set(dict, field->name_of(i), PyLong_FromUnsignedLongLong(count))) {
+            value_clear(&dict);
+        }
+    }
+    return dict;
+}
+
+static PyObject *get_field(struct module_state *state, const struct value_field *field,
+                           const char *filled)
 {
     const char *place = filled + field->offset;
+    const struct wal_error *error;
+    const char *string;
     struct wal_slice slice;
     uint64_t wide;
     int64_t large;
     double real;
 
     switch (field->kind) {
+    case VALUE_ERROR:
+        memcpy(&error, place, sizeof(error));
+        return error == NULL ? none() : raise_make(state, error);
+    case VALUE_STRING:
+        memcpy(&string, place, sizeof(string));
+        return PyUnicode_FromString(string);
+    case VALUE_COUNTS:
+        return get_counts(field, place);
     case VALUE_TEXT:
     case VALUE_CONTENT:
     case VALUE_PATH:
@@ -479,17 +584,60 @@ static PyObject *get_field(const struct value_field *field, const char *filled)
     }
 }
 
-PyObject *value_dict(const struct value_table *table, const void *filled)
+/* The struct as a dict, for fields that are not structs. */
+static PyObject *get_fields(struct module_state *state, const struct value_table *table,
+                            const char *filled)
 {
     PyObject *dict = PyDict_New();
 
     for (uint32_t i = 0; dict != NULL && i < table->count; i++) {
-        PyObject *value = get_field(&table->fields[i], filled);
+        const struct value_field *field = &table->fields[i];
 
-        if (value == NULL || PyDict_SetItemString(dict, table->fields[i].name, value) != 0) {
+        if (field->kind != VALUE_STRUCTS &&
+            !value_set(dict, field->name, get_field(state, field, filled))) {
             value_clear(&dict);
         }
-        Py_XDECREF(value);
+    }
+    return dict;
+}
+
+static PyObject *get_structs(struct module_state *state, const struct value_field *field,
+                             const char *filled)
+{
+    PyObject *list = PyList_New(0);
+    const char *item;
+    uint64_t count;
+
+    memcpy(&item, filled + field->offset, sizeof(item));
+    memcpy(&count, filled + field->count, sizeof(count));
+    for (uint64_t i = 0; list != NULL && i < count; i++) {
+        uint32_t stride;
+
+        if (!value_add(list, get_fields(state, field->items, item))) {
+            value_clear(&list);
+        }
+        memcpy(&stride, item, sizeof(stride));
+        item += stride;
+    }
+    return list;
+}
+
+PyObject *value_dict(struct module_state *state, const struct value_table *table,
+                     const void *filled)
+{
+    PyObject *dict;
+
+    if (table->fields[0].name == NULL) {
+        return get_field(state, &table->fields[0], filled);
+    }
+    dict = get_fields(state, table, filled);
+    for (uint32_t i = 0; dict != NULL && i < table->count; i++) {
+        const struct value_field *field = &table->fields[i];
+
+        if (field->kind == VALUE_STRUCTS &&
+            !value_set(dict, field->name, get_structs(state, field, filled))) {
+            value_clear(&dict);
+        }
     }
     return dict;
 }
@@ -500,12 +648,9 @@ PyObject *value_names(const char *name_of(uint32_t index))
     PyObject *names = NULL;
 
     for (uint32_t i = 0; list != NULL && name_of(i) != NULL; i++) {
-        PyObject *name = PyUnicode_FromString(name_of(i));
-
-        if (name == NULL || PyList_Append(list, name) != 0) {
+        if (!value_add(list, PyUnicode_FromString(name_of(i)))) {
             value_clear(&list);
         }
-        Py_XDECREF(name);
     }
     if (list != NULL) {
         names = PyList_AsTuple(list);
@@ -649,12 +794,12 @@ enum wal_status rows_fill(struct rows *rows, rows_next *next, void *cursor, size
     return WAL_OK;
 }
 
-PyObject *rows_list(const struct rows *rows)
+PyObject *rows_list(const struct rows *rows, struct module_state *state)
 {
     PyObject *list = PyList_New((Py_ssize_t)rows->count);
 
     for (size_t i = 0; list != NULL && i < rows->count; i++) {
-        PyObject *dict = value_dict(rows->table, rows->items + i * rows->table->stride);
+        PyObject *dict = value_dict(state, rows->table, rows->items + i * rows->table->stride);
 
         if (dict == NULL || PyList_SetItem(list, (Py_ssize_t)i, dict) != 0) {
             value_clear(&list);
@@ -663,7 +808,7 @@ PyObject *rows_list(const struct rows *rows)
     return list;
 }
 
-PyObject *rows_first(const struct rows *rows)
+PyObject *rows_first(const struct rows *rows, struct module_state *state)
 {
-    return value_dict(rows->table, rows->items);
+    return value_dict(state, rows->table, rows->items);
 }

@@ -30,7 +30,15 @@ enum value_kind {
     VALUE_DOUBLE,    /* out only */
     VALUE_DIGEST,    /* uint8_t[WAL_DIGEST_SIZE]; hexadecimal, or None: zeros */
     VALUE_NO_DIGEST, /* likewise, out only: None for zeros */
-    VALUE_UUID       /* uint8_t[16]; out only */
+    VALUE_UUID,      /* uint8_t[16]; out only */
+    VALUE_STRING,    /* const char *, out only */
+    VALUE_TEXTS,     /* const struct wal_slice *, and their number at `count`, in only: a tuple, or
+                      * None. To be freed with free() */
+    VALUE_STRUCT,    /* a pointer to a struct of `items`, in only: a row, or None: null */
+    VALUE_STRUCTS,   /* an array of structs of `items`, of which the first states the size, and
+                      * their number at `count`, out only: a list of dicts */
+    VALUE_COUNTS,    /* uint64_t[], out only: a dict by name_of(index) */
+    VALUE_ERROR      /* const struct wal_error *, out only: an exception, or None */
 };
 
 struct value_field {
@@ -39,7 +47,10 @@ struct value_field {
     uint32_t offset;
     uint32_t size;            /* of the member */
     uint32_t mask;            /* VALUE_FLAG; VALUE_NAME: the number of names */
+    uint32_t count;           /* offset of a uint64_t */
     const char *const *names; /* VALUE_NAME; others are the first */
+    const struct value_table *items;
+    const char *(*name_of)(uint32_t index);
 };
 
 struct value_table {
@@ -60,6 +71,7 @@ bool value_system_path(struct module_state *state, PyObject *value, const char *
                        const char **path);
 bool value_u32(struct module_state *state, PyObject *value, const char *name, uint32_t *number);
 bool value_u64(struct module_state *state, PyObject *value, const char *name, uint64_t *number);
+bool value_bool(struct module_state *state, PyObject *value, const char *name, int32_t *number);
 bool value_i64(struct module_state *state, PyObject *value, const char *name, int64_t *number);
 bool value_digest(struct module_state *state, PyObject *value, const char *name,
                   uint8_t digest[WAL_DIGEST_SIZE]);
@@ -81,6 +93,18 @@ bool value_rows(struct module_state *state, PyObject *rows, const char *name,
 bool value_slices(struct module_state *state, PyObject *values, const char *name, bool paths,
                   struct wal_slice **slices, uint32_t *count);
 
+/* Content that is borrowed until it is released: a str, or any object with the buffer interface.
+ * Zeroed, there is nothing to release. */
+struct content {
+    struct wal_slice slice;
+    Py_buffer view;
+    bool has_view;
+};
+
+bool content_take(struct module_state *state, PyObject *value, const char *name,
+                  struct content *content);
+void content_release(struct content *content);
+
 /* Text of the library; bytes that are no UTF-8 are escaped by surrogates. */
 PyObject *value_str(struct wal_slice text);
 PyObject *value_hex(const uint8_t *bytes, size_t size);
@@ -91,8 +115,15 @@ PyObject *value_names(const char *name_of(uint32_t index));
 /* Lets go of an object, and sets it to null; as Py_CLEAR, which is a loop. */
 void value_clear(PyObject **object);
 
-/* The struct as a dict of the table's names. */
-PyObject *value_dict(const struct value_table *table, const void *filled);
+/* Adds to a list, and lets go of, an object; false: an exception is set. */
+bool value_add(PyObject *list, PyObject *object);
+
+/* Sets an item of a dict, and lets go of the object; false: an exception is set. */
+bool value_set(PyObject *dict, const char *name, PyObject *object);
+
+/* The struct as a dict of the table's names; of a field without a name its value alone. */
+PyObject *value_dict(struct module_state *state, const struct value_table *table,
+                     const void *filled);
 
 struct rows {
     const struct value_table *table;
@@ -116,9 +147,9 @@ enum wal_status rows_fill(struct rows *rows, rows_next *next, void *cursor, size
                           struct wal_error *error);
 
 /* The rows as a list of dicts. */
-PyObject *rows_list(const struct rows *rows);
+PyObject *rows_list(const struct rows *rows, struct module_state *state);
 
 /* The first of them as a dict. */
-PyObject *rows_first(const struct rows *rows);
+PyObject *rows_first(const struct rows *rows, struct module_state *state);
 
 #endif

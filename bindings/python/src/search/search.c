@@ -53,23 +53,20 @@ static PyObject *make_matches(const struct wal_search_hit *hit)
             }
             ends[j] = characters;
         }
-        if (!callback_add(matches, Py_BuildValue("II", ends[0], ends[1]))) {
+        if (!value_add(matches, Py_BuildValue("II", ends[0], ends[1]))) {
             value_clear(&matches);
         }
     }
     return matches;
 }
 
-static PyObject *make_hit(const struct wal_search_hit *hit)
+static PyObject *make_hit(struct module_state *state, const struct wal_search_hit *hit)
 {
-    PyObject *dict = value_dict(&wal_search_hit_out, hit);
+    PyObject *dict = value_dict(state, &wal_search_hit_out, hit);
 
-    PyObject *matches = make_matches(hit);
-
-    if (dict != NULL && (matches == NULL || PyDict_SetItemString(dict, "matches", matches) != 0)) {
+    if (dict != NULL && !value_set(dict, "matches", make_matches(hit))) {
         value_clear(&dict);
     }
-    Py_XDECREF(matches);
     return dict;
 }
 
@@ -83,7 +80,7 @@ static PyObject *make_hits(struct call *call, struct wal_search_cursor *cursor)
         if (call->status == WAL_END) {
             break;
         }
-        if (call_failed(call) || !callback_add(hits, make_hit(&hit))) {
+        if (call_failed(call) || !value_add(hits, make_hit(call->state, &hit))) {
             value_clear(&hits);
         }
     }
@@ -96,7 +93,8 @@ static struct wal_search *begin(struct call *call, struct callback *callback, Py
 {
     struct wal_search *search = call_begin(call, module, args[0], HANDLE_SEARCH);
 
-    if (search != NULL && !callback_begin(callback, call, args[2])) {
+    if (search != NULL && !callback_begin(callback, call, args[2], Py_None, Py_None)) {
+        callback_end(callback);
         call_end(call);
         return NULL;
     }
@@ -159,7 +157,7 @@ static PyObject *search_update(PyObject *module, PyObject *const *args, Py_ssize
     call.status = wal_search_update(search, &options, &result, &call.error);
     call_lock(&call);
     if (!call_failed(&call)) {
-        made = value_dict(&wal_search_update_result_out, &result);
+        made = value_dict(call.state, &wal_search_update_result_out, &result);
     }
     callback_end(&callback);
     call_end(&call);

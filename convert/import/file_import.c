@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -992,6 +993,120 @@ static enum wal_status find_or_create_session(struct wal__import_file *file,
     return status;
 }
 
+/* --- files that are known without being read ----------------------------- */
+
+#define STAMP_SIZE (WAL__STRING_MAX + 1)
+#define SETTLED_NS 2000000000 /* FAT keeps times in steps of two seconds */
+
+/* Writes the beginning of a stamp: what the file was when it was opened. Returns its size. */
+static size_t write_stat(const struct stat *stat, char stamp[STAMP_SIZE])
+{
+    return (size_t)snprintf(stamp, STAMP_SIZE, "%llu %" PRId64 " %" PRId64 " %llu %llu ",
+                            (unsigned long long)stat->st_size, wal__time_ns(&stat->st_mtim),
+                            wal__time_ns(&stat->st_ctim), (unsigned long long)stat->st_ino,
+                            (unsigned long long)stat->st_dev);
+}
+
+/* Whether the session has what is in the client's file next to this one. */
+static bool has_sidecar(struct wal__import_file *file, struct wal_slice metadata)
+{
+    const struct wal__client *client =
+        wal__client_of_source(file->probe.dialect->name, file->path, NULL);
+    struct wal__file_probe probe = {.dialect = file->probe.dialect};
+    struct wal__json_span kept =
+        wal__metadata_sidecar((struct wal__json_span){metadata.data, (size_t)metadata.size});
+
+    if (client == NULL || client->info.call == NULL) {
+        return true;
+    }
+    wal__import_probe_path(file, &probe);
+    return !file->drops_sidecar && !file->import->arena.has_failed &&
+           (file->about.sidecar.size == 0 || wal__json_span_equal(file->about.sidecar, kept));
+}
+
+/* Finds the session that has all of the file by its stamp; false: the file must be read. It is the
+ * session that would be compared first: what others are in the store changes nothing. */
+static bool find_known(struct wal__import_file *file, const struct wal__dialect *dialect)
+{
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_store *store = file->import->store;
+    char stamp[STAMP_SIZE];
+    char now[STAMP_SIZE];
+    size_t size = write_stat(&file->import->stat, now);
+    char *at;
+
+    if (file->import->opened_ns == 0 || file->import->waits_for_newline ||
+        !wal__source_text(file->source, dialect->name, 0, file->path) ||
+        wal__session_open_source(store, file->source, &file->session, NULL) != WAL_OK) {
+        return false;
+    }
+    file->probe.dialect = dialect;
+    if (wal_session_get_info(file->session, &info, NULL) == WAL_OK &&
+        info.metadata_version == info.last_sequence && (info.flags & WAL_SESSION_DAMAGED) == 0 &&
+        info.metadata.size > 0 &&
+        wal__string_member(info.metadata.data, (size_t)info.metadata.size, NULL, "stamp", stamp) &&
+        strncmp(stamp, now, size) == 0) {
+        file->count = strtoull(stamp + size, &at, 10);
+        file->size = strtoull(at, &at, 10);
+        file->lines.known_lines = file->count;
+        if (strtoull(at, NULL, 10) == info.entries && has_sidecar(file, info.metadata)) {
+            return true;
+        }
+    }
+    forget_session(file);
+    return false;
+}
+
+/* Whether a stamp may be kept for the file, of which the session has all. */
+static bool is_settled(const struct wal__import_file *file, const struct wal_session_info *info)
+{
+    const struct wal__import *import = file->import;
+    int64_t modified_ns = wal__time_ns(&import->stat.st_mtim);
+    int64_t changed_ns = wal__time_ns(&import->stat.st_ctim);
+    int64_t newest_ns = modified_ns > changed_ns ? modified_ns : changed_ns;
+    char first[WAL__SOURCE_SIZE_MAX + 1];
+    char text[STAMP_SIZE] = "";
+    char *kept = text;
+
+    if (info->metadata.size > 0 &&
+        wal__string_member(info->metadata.data, (size_t)info->metadata.size, NULL, "stamp", text)) {
+        (void)strtoull(kept, &kept, 10);
+        (void)strtoll(kept, &kept, 10);
+    }
+    return import->opened_ns - SETTLED_NS >= newest_ns && changed_ns >= strtoll(kept, NULL, 10) &&
+           !import->waits_for_newline && file->probe.parsed > 0 && file->lines.issue_count == 0 &&
+           !file->is_covered && !file->lines.has_partial_line &&
+           file->lines.match.partial_size == 0 && !file->lines.match.is_copy &&
+           !file->lines.match.has_other_files &&
+           wal__source_text(first, file->probe.dialect->name, 0, file->path) &&
+           wal__slice_equal(info->source, wal__slice_from_text(first)) &&
+           !wal__import_is_partial(file->session, text);
+}
+
+/* Keeps a stamp, if the session has not changed since; one that cannot be kept costs only time. */
+static void keep_stamp(struct wal__import_file *file)
+{
+    const struct wal_append_options options = {.struct_size = sizeof(options),
+                                               .durability = WAL_WRITTEN};
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_session_change change = {.struct_size = sizeof(change),
+                                        .fields = WAL_CHANGE_METADATA | WAL_CHANGE_EXPECT_SEQUENCE};
+    const struct wal_batch batch = {.struct_size = sizeof(batch), .change = &change};
+    char stamp[STAMP_SIZE];
+    size_t size = write_stat(&file->import->stat, stamp);
+
+    if (wal_session_get_info(file->session, &info, NULL) != WAL_OK || !is_settled(file, &info)) {
+        return;
+    }
+    snprintf(stamp + size, sizeof(stamp) - size, "%" PRIu64 " %" PRIu64 " %" PRIu64, file->count,
+             file->size, info.entries);
+    change.expected_sequence = info.last_sequence;
+    change.metadata = wal__import_metadata_stamped(file->import, info.metadata, stamp);
+    if (change.metadata.size > 0) {
+        (void)!wal_batch_commit(file->session, &batch, &options, NULL, NULL);
+    }
+}
+
 /* --- reports ------------------------------------------------------------- */
 
 static enum wal_status report(const struct wal__import_file *file, enum wal_import_kind kind,
@@ -1094,12 +1209,20 @@ enum wal_status wal__import_file(struct wal__import *import, int fd, const char 
     (void)wal__source_file_id(path, file->id);
     file->lines.sets_title = true;
     file->lines.fd = fd;
+    if (expected(import) != NULL && find_known(file, expected(import))) {
+        status = report(file, WAL_IMPORT_FILE, error);
+        goto out;
+    }
     status = wal__source_file_lock(import, fd, name, error);
     if (status == WAL_OK) {
         status = probe(file, expected(import), error);
     }
     if (status == WAL_OK) {
         status = check_text(file, error);
+    }
+    if (status == WAL_OK && expected(import) == NULL && find_known(file, file->probe.dialect)) {
+        status = report(file, WAL_IMPORT_FILE, error);
+        goto out;
     }
     if (status == WAL_OK) {
         status = find_or_create_session(file, error);
@@ -1124,11 +1247,34 @@ enum wal_status wal__import_file(struct wal__import *import, int fd, const char 
         }
     }
     if (status == WAL_OK) {
+        keep_stamp(file);
+        status = wal__import_check_memory(import, error);
+    }
+    if (status == WAL_OK) {
         status = report(file, WAL_IMPORT_FILE, error);
         import->result.sessions -= file->is_other ? 1 : 0;
     }
 out:
     wal__import_forget_base(file);
+    wal_session_close(file->session);
+    deinit(file);
+    return status;
+}
+
+enum wal_status wal__import_known_file(struct wal__import *import, const char *name,
+                                       const char *path, bool *is_known, struct wal_error *error)
+{
+    struct wal__import_file *file = create(import, -1, name);
+    enum wal_status status = WAL_OK;
+
+    if (file == NULL) {
+        return wal__no_memory(error);
+    }
+    file->path = path;
+    *is_known = expected(import) != NULL && find_known(file, expected(import));
+    if (*is_known) {
+        status = report(file, WAL_IMPORT_FILE, error);
+    }
     wal_session_close(file->session);
     deinit(file);
     return status;

@@ -14,7 +14,10 @@
  *
  * A file that is a view of a session of the store adds to that session.
  *
- * Invariant: importing a file again appends nothing. Importing a file that has grown appends the
+ * A file that is what it was when its session had all of it, and whose session nobody has changed
+ * since, is known without being read: by a stamp in the session's metadata.
+ *
+ * Invariant: importing a file again appends no entry. Importing a file that has grown appends the
  * new lines, and gives the same session as one import of the whole file.
  *
  * Threads: one thread at a time per import.
@@ -93,6 +96,12 @@ enum wal_status wal__import_update_about(struct wal__import_file *file,
  * is relative to the argument of the import. */
 enum wal_status wal__import_file(struct wal__import *import, int fd, const char *name,
                                  const char *path, struct wal_error *error) WAL_MUST_USE;
+
+/* Reports the file that import->stat is of, if its path gives its dialect and it is known without
+ * being read (SPEC.md 5.19). */
+enum wal_status wal__import_known_file(struct wal__import *import, const char *name,
+                                       const char *path, bool *is_known,
+                                       struct wal_error *error) WAL_MUST_USE;
 
 /* Imports a file of lines into a stream of a session directory's session, and reports the result.
  * The stream must be a prefix of the file. */

@@ -360,8 +360,8 @@ static bool skip_member(struct wal_slice metadata, const char *key, size_t *at)
 
 bool wal__import_is_metadata(struct wal_slice metadata)
 {
-    static const char *const keys[] = {"created",   "imported", "subagent", "partial",
-                                       "agentName", "call",     "sidecar"};
+    static const char *const keys[] = {"created", "imported",  "stamp", "subagent",
+                                       "partial", "agentName", "call",  "sidecar"};
     const char *bytes = metadata.data;
     size_t at = 1;
 
@@ -377,6 +377,34 @@ bool wal__import_is_metadata(struct wal_slice metadata)
         at++; /* after the last one: the bytes of a file end with it */
     }
     return at + 1 == metadata.size;
+}
+
+struct wal_slice wal__import_metadata_stamped(struct wal__import *import, struct wal_slice metadata,
+                                              const char *stamp)
+{
+    struct wal_slice stamped = {NULL, 0};
+    const char *bytes = metadata.data;
+    struct wal__json_token imported;
+    size_t capacity = (size_t)metadata.size + strlen(stamp) + sizeof(",\"stamp\":\"\"");
+    size_t begin;
+    size_t end;
+
+    if (metadata.size == 0 || !wal__import_is_metadata(metadata) ||
+        wal__json_find(bytes, (size_t)metadata.size, "imported", &imported) != WAL__JSON_OK ||
+        imported.kind != WAL__JSON_STRING) {
+        return stamped;
+    }
+    begin = (size_t)((const char *)imported.span.data - bytes) + imported.span.size;
+    end = begin + 1;
+    if (bytes[begin] != ',' || !skip_member(metadata, "stamp", &end)) {
+        end = begin;
+    }
+    stamped.data = wal__arena_alloc(&import->arena.arena, capacity);
+    if (stamped.data != NULL) {
+        add_text(&stamped, capacity, "%.*s,\"stamp\":\"%s\"%.*s", (int)begin, bytes, stamp,
+                 (int)(metadata.size - end), bytes + end);
+    }
+    return stamped;
 }
 
 enum wal_status wal__import_is_modified(struct wal_session *session, bool *is_modified,

@@ -26,6 +26,7 @@
 #include <stdint.h>
 #include <sys/stat.h>
 #include <sys/types.h>
+#include <time.h>
 
 #include "agentwal.h"
 #include "agentwal/import.h"
@@ -55,6 +56,8 @@ struct wal__import {
     struct wal__heap_arena arena; /* for one source */
     struct wal__heap_arena walk;  /* for the whole call */
     struct wal__view_index views; /* the same */
+    struct stat stat;             /* of the source's file, before it is read */
+    int64_t opened_ns;            /* time of that; 0: it is of no source */
     /* of the source, for its report; or NULL */
     const char *view_session;
     /* The source is the session of its id that has its content, whatever its path was when that was
@@ -147,6 +150,11 @@ struct wal__import_about {
 struct wal_slice wal__import_metadata(struct wal__import *import,
                                       const struct wal__import_about *about);
 
+/* Returns an imported session's metadata with another stamp, in the arena. Empty: an import did not
+ * write it, or no memory. */
+struct wal_slice wal__import_metadata_stamped(struct wal__import *import, struct wal_slice metadata,
+                                              const char *stamp);
+
 /* Sets durability, metadata, and if they are not set creation time and project, of a session that
  * is about to be created. If about->created is NULL, the caller has set the creation time. The cwd
  * is set. Texts are in the arena. */
@@ -182,6 +190,11 @@ enum wal_status wal__import_count_others(struct wal_session *session, uint64_t *
 /* Opens a regular file in a directory (or AT_FDCWD) without following a symbolic link. Returns -1
  * with errno set, ELOOP when it is not a regular file. */
 int wal__file_open_regular(int directory, const char *name, struct stat *stat);
+
+static inline int64_t wal__time_ns(const struct timespec *time)
+{
+    return (int64_t)time->tv_sec * 1000000000 + time->tv_nsec;
+}
 
 /* Reads `size` bytes, or up to the end of the file. Returns the count, or -1 with errno set. */
 ssize_t wal__file_read_full(int fd, void *data, size_t size);

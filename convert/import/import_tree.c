@@ -713,6 +713,7 @@ enum wal_status wal__tree_set_options(struct wal__tree_walk *walk,
 static void reset(struct wal__import *import, const struct wal__tree_source *source)
 {
     wal__heap_arena_reset(&import->arena);
+    import->opened_ns = 0;
     import->view_session = NULL;
     import->placed = source->dialect;
     import->is_deferred = false;
@@ -748,9 +749,19 @@ static enum wal_status import_packed_file(struct wal__import *import, int fd,
                                           const struct wal__tree_source *source,
                                           struct wal_error *error)
 {
-    enum wal_status status = wal__source_file_lock(import, fd, source->name, error);
+    bool is_known = false;
+    enum wal_status status =
+        source->must_be_session
+            ? WAL_OK
+            : wal__import_known_file(import, source->name, source->path, &is_known, error);
     int plain = -1;
 
+    if (status == WAL_OK && is_known) {
+        return WAL_OK;
+    }
+    if (status == WAL_OK) {
+        status = wal__source_file_lock(import, fd, source->name, error);
+    }
     if (status == WAL_OK) {
         status = wal__file_unpack(import->heap, fd, WAL__UNPACKED_SIZE_MAX, &plain, error);
     }
@@ -795,6 +806,7 @@ enum wal_status wal__tree_import_file(struct wal__tree_walk *walk,
     bool is_database = false;
     bool is_exported = false;
     enum wal_status status;
+    struct timespec now;
     int fd;
 
     import->result.sources++;
@@ -812,11 +824,15 @@ enum wal_status wal__tree_import_file(struct wal__tree_walk *walk,
         }
     }
     fd = open(source->name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | flags);
-    if (fd < 0) {
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    if (fd < 0 || fstat(fd, &import->stat) != 0) {
         status = wal__import_errno(error);
     } else {
+        import->opened_ns = wal__time_ns(&now);
         status = source->is_packed ? import_packed_file(import, fd, source, error)
                                    : import_open_file(import, fd, source, error);
+    }
+    if (fd >= 0) {
         close(fd);
     }
     if (status != WAL_OK) {

@@ -36,6 +36,7 @@ give() {
 again() {
     local before
     before=$(log_bytes)
+    touch -d 2099-01-01 "$1" # no stamp is kept
     give "$1"
     json 'rows[0]["appended"] == 0 and rows[0]["damaged"] == [] and
         rows[0]["duplicates"] == rows[0]["lines"]' "$work/rows"

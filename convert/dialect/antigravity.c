@@ -25,38 +25,30 @@
 
 /* --- lines --------------------------------------------------------------- */
 
-enum {
-    LINE_SOURCE,
-    LINE_TYPE,
-    LINE_TIME,
-    LINE_CONTENT,
-    LINE_CALLS,
-    LINE_COUNT
+struct step_line {
+    struct wal__line_info info; /* first: offsets in it are offsets in the line */
+    struct wal__json_span source;
+    struct wal__json_span content;
+    struct wal__json_span calls;
 };
 
-static const struct wal__json_member line_wanted[LINE_COUNT] = {
-    [LINE_SOURCE] = {.key = "source"},    [LINE_TYPE] = {.key = "type"},
-    [LINE_TIME] = {.key = "created_at"},  [LINE_CONTENT] = {.key = "content"},
-    [LINE_CALLS] = {.key = "tool_calls"},
+static const struct wal__field line_fields[] = {
+    {"source", .at = offsetof(struct step_line, source)},
+    {"type", .at = WAL__LINE_AT(type)},
+    {"created_at", .at = WAL__LINE_AT(time)},
+    {"content", .at = offsetof(struct step_line, content)},
+    {"tool_calls", .at = offsetof(struct step_line, calls), .kind = WAL__FIELD_CONTAINER},
+    {.key = NULL},
 };
 
-static enum wal__step_author author_of(const struct wal__json_member *members)
+static bool antigravity_recognise(const void *text, bool is_first)
 {
-    return wal__step_author(wal__member_string(&members[LINE_SOURCE]),
-                            wal__member_string(&members[LINE_TYPE]));
-}
-
-static bool antigravity_recognise(const void *data, size_t size, bool is_first)
-{
-    struct wal__json_member members[LINE_COUNT];
+    const struct step_line *line = text;
 
     (void)is_first;
-    return wal__line_read(data, size, line_wanted, members, LINE_COUNT, NULL, NULL) ==
-               WAL__JSON_OK &&
-           author_of(members) != WAL__STEP_UNKNOWN &&
-           members[LINE_TIME].value.kind == WAL__JSON_STRING &&
-           (members[LINE_CONTENT].value.kind == WAL__JSON_STRING ||
-            members[LINE_CALLS].value.kind == WAL__JSON_ARRAY);
+    return wal__step_author(line->source, line->info.type) != WAL__STEP_UNKNOWN &&
+           line->info.time.size > 0 &&
+           (line->content.size > 0 || (line->calls.size > 0 && line->calls.data[0] == '['));
 }
 
 /* Returns the characters of the directory in the metadata of a content, or an empty span. */
@@ -95,21 +87,13 @@ static struct wal__json_span find_directory(struct wal__json_span content)
     return found;
 }
 
-static enum wal__json_status antigravity_read(const void *data, size_t size,
-                                              struct wal__line_info *line, size_t *error_offset)
+static void antigravity_judge(void *text)
 {
-    struct wal__json_member members[LINE_COUNT];
-    enum wal__json_status status =
-        wal__line_read(data, size, line_wanted, members, LINE_COUNT, line, error_offset);
+    struct step_line *line = text;
 
-    if (status == WAL__JSON_OK) {
-        line->type = wal__member_string(&members[LINE_TYPE]);
-        line->time = wal__member_string(&members[LINE_TIME]);
-        line->is_message = author_of(members) != WAL__STEP_UNKNOWN;
-        line->cwd = find_directory(wal__member_string(&members[LINE_CONTENT]));
-        line->has_inner_cwd = line->cwd.size > 0;
-    }
-    return status;
+    line->info.is_message = wal__step_author(line->source, line->info.type) != WAL__STEP_UNKNOWN;
+    line->info.cwd = find_directory(line->content);
+    line->info.has_inner_cwd = line->info.cwd.size > 0;
 }
 
 /* --- content ------------------------------------------------------------- */
@@ -281,7 +265,9 @@ static const struct wal__dialect_read_ops antigravity_read_ops = {.line = antigr
 const struct wal__dialect wal__dialect_antigravity = {
     .name = "antigravity",
     .summary = "transcripts of Antigravity CLI",
+    .line_fields = line_fields,
+    .line_size = sizeof(struct step_line),
     .recognise = antigravity_recognise,
-    .read = antigravity_read,
+    .judge = antigravity_judge,
     .read_ops = &antigravity_read_ops,
 };

@@ -41,165 +41,132 @@
 
 /* --- lines --------------------------------------------------------------- */
 
-enum {
-    ROW_TYPE,
-    ROW_UUID,
-    ROW_PARENT,
-    ROW_TIME,
-    ROW_SESSION,
-    ROW_CWD,
-    ROW_SIDECHAIN,
-    ROW_MESSAGE,
-    ROW_MESSAGE_ID,
-    ROW_LEAF,
-    ROW_SUMMARY,
-    ROW_CUSTOM_TITLE,
-    ROW_AI_TITLE,
-    ROW_FORKED,
-    ROW_AGENT,
-    ROW_SUBTYPE,
-    ROW_LOGICAL_PARENT,
-    ROW_META,
-    ROW_ANSWER,
-    ROW_CONTENT,
-    ROW_COUNT
+struct known_row {
+    struct wal__line_info info; /* first: offsets in it are offsets in the row */
+    struct wal__json_token parent;
+    struct wal__json_token message;
+    struct wal__json_token content;
+    struct wal__json_span message_id;
+    struct wal__json_span leaf;
+    struct wal__json_span summary;
+    struct wal__json_span custom_title;
+    struct wal__json_span ai_title;
+    struct wal__json_span subtype;
+    struct wal__json_span logical_parent;
+    struct wal__json_span answer;
+    bool is_sidechain;
+    bool has_agent;
+    bool is_meta;
 };
 
-static const struct wal__json_member row_wanted[ROW_COUNT] = {
-    [ROW_TYPE] = {.key = "type"},
-    [ROW_UUID] = {.key = "uuid"},
-    [ROW_PARENT] = {.key = "parentUuid"},
-    [ROW_TIME] = {.key = "timestamp"},
-    [ROW_SESSION] = {.key = "sessionId"},
-    [ROW_CWD] = {.key = "cwd"},
-    [ROW_SIDECHAIN] = {.key = "isSidechain"},
-    [ROW_MESSAGE] = {.key = "message"},
-    [ROW_MESSAGE_ID] = {.key = "messageId"},
-    [ROW_LEAF] = {.key = "leafUuid"},
-    [ROW_SUMMARY] = {.key = "summary"},
-    [ROW_CUSTOM_TITLE] = {.key = "customTitle"},
-    [ROW_AI_TITLE] = {.key = "aiTitle"},
-    [ROW_FORKED] = {.parent = "forkedFrom", .key = "sessionId"},
-    [ROW_AGENT] = {.key = "agentId"},
-    [ROW_SUBTYPE] = {.key = "subtype"},
-    [ROW_LOGICAL_PARENT] = {.key = "logicalParentUuid"},
-    [ROW_META] = {.key = "isMeta"},
-    [ROW_ANSWER] = {.parent = "message", .key = "id"},
-    [ROW_CONTENT] = {.parent = "message", .key = "content"},
+#define KNOWN_AT(field) offsetof(struct known_row, field)
+
+static const struct wal__field known_fields[] = {
+    {"type", .at = WAL__LINE_AT(type)},
+    {"uuid", .at = WAL__LINE_AT(id)},
+    {"parentUuid", .at = KNOWN_AT(parent), .kind = WAL__FIELD_TOKEN},
+    {"timestamp", .at = WAL__LINE_AT(time)},
+    {"sessionId", .at = WAL__LINE_AT(session)},
+    {"cwd", .at = WAL__LINE_AT(cwd)},
+    {"isSidechain", .at = KNOWN_AT(is_sidechain), .kind = WAL__FIELD_TRUE},
+    {"message", .at = KNOWN_AT(message), .kind = WAL__FIELD_TOKEN},
+    {"messageId", .at = KNOWN_AT(message_id)},
+    {"leafUuid", .at = KNOWN_AT(leaf)},
+    {"summary", .at = KNOWN_AT(summary)},
+    {"customTitle", .at = KNOWN_AT(custom_title)},
+    {"aiTitle", .at = KNOWN_AT(ai_title)},
+    {"sessionId", .parent = "forkedFrom", .at = WAL__LINE_AT(starter)},
+    {"agentId", .at = KNOWN_AT(has_agent), .kind = WAL__FIELD_IS_STRING},
+    {"subtype", .at = KNOWN_AT(subtype)},
+    {"logicalParentUuid", .at = KNOWN_AT(logical_parent)},
+    {"isMeta", .at = KNOWN_AT(is_meta), .kind = WAL__FIELD_TRUE},
+    {"id", .parent = "message", .at = KNOWN_AT(answer)},
+    {"content", .parent = "message", .at = KNOWN_AT(content), .kind = WAL__FIELD_TOKEN},
+    {.key = NULL},
 };
 
-static bool has(const struct wal__json_member *members, size_t key, enum wal__json_kind kind)
+static bool claude_recognise(const void *text, bool is_first)
 {
-    return members[key].value.kind == kind;
-}
-
-static bool claude_recognise(const void *data, size_t size, bool is_first)
-{
-    struct wal__json_member members[ROW_COUNT];
-    const struct wal__json_member *type = &members[ROW_TYPE];
+    const struct known_row *row = text;
+    const struct wal__line_info *info = &row->info;
 
     (void)is_first;
-    if (wal__line_read(data, size, row_wanted, members, ROW_COUNT, NULL, NULL) != WAL__JSON_OK ||
-        !has(members, ROW_TYPE, WAL__JSON_STRING)) {
-        return false;
-    }
-    if (has(members, ROW_UUID, WAL__JSON_STRING) && (has(members, ROW_SESSION, WAL__JSON_STRING) ||
-                                                     !has(members, ROW_PARENT, WAL__JSON_NONE))) {
+    if (info->type.size > 0 && info->id.size > 0 &&
+        (info->session.size > 0 || row->parent.kind != WAL__JSON_NONE)) {
         return true;
     }
-    if (wal__line_string_is(type, "user") || wal__line_string_is(type, "assistant")) {
-        return has(members, ROW_MESSAGE, WAL__JSON_OBJECT) &&
-               (has(members, ROW_SESSION, WAL__JSON_STRING) ||
-                has(members, ROW_CWD, WAL__JSON_STRING));
+    if (wal__model_text_is(info->type, "user") || wal__model_text_is(info->type, "assistant")) {
+        return row->message.kind == WAL__JSON_OBJECT && info->session.size + info->cwd.size > 0;
     }
-    if (wal__line_string_is(type, "summary")) {
-        return has(members, ROW_LEAF, WAL__JSON_STRING);
+    if (wal__model_text_is(info->type, "summary")) {
+        return row->leaf.size > 0;
     }
-    if (wal__line_string_is(type, "walconv-line")) {
-        return has(members, ROW_SESSION, WAL__JSON_STRING);
+    if (wal__model_text_is(info->type, "walconv-line")) {
+        return info->session.size > 0;
     }
-    return wal__line_string_is(type, "file-history-snapshot") &&
-           has(members, ROW_MESSAGE_ID, WAL__JSON_STRING);
+    return wal__model_text_is(info->type, "file-history-snapshot") && row->message_id.size > 0;
 }
 
-static struct wal__json_span row_title(const struct wal__json_member *members)
+static struct wal__json_span row_title(const struct known_row *row)
 {
-    static const struct {
+    const struct {
         const char *type;
-        size_t key;
+        struct wal__json_span title;
     } titles[] = {
-        {"custom-title", ROW_CUSTOM_TITLE},
-        {"ai-title", ROW_AI_TITLE},
-        {"summary", ROW_SUMMARY},
+        {"custom-title", row->custom_title},
+        {"ai-title", row->ai_title},
+        {"summary", row->summary},
     };
-    struct wal__json_span none = {NULL, 0};
 
     for (size_t i = 0; i < sizeof(titles) / sizeof(titles[0]); i++) {
-        if (wal__line_string_is(&members[ROW_TYPE], titles[i].type)) {
-            return wal__member_string(&members[titles[i].key]);
+        if (wal__model_text_is(row->info.type, titles[i].type)) {
+            return titles[i].title;
         }
     }
-    return none;
+    return (struct wal__json_span){NULL, 0};
 }
 
-static enum wal__line_step row_step(const struct wal__json_member *members)
+static enum wal__line_step row_step(const struct known_row *row)
 {
     static const char result[] = "\"tool_use_id\"";
-    const struct wal__json_span content = members[ROW_CONTENT].value.span;
+    const struct wal__json_span content = row->content.span;
 
-    if (wal__line_string_is(&members[ROW_TYPE], "assistant")) {
-        return has(members, ROW_ANSWER, WAL__JSON_STRING) ? WAL__STEP_ANSWER : WAL__STEP_PROMPT;
+    if (wal__model_text_is(row->info.type, "assistant")) {
+        return row->answer.size > 0 ? WAL__STEP_ANSWER : WAL__STEP_PROMPT;
     }
-    if (wal__line_string_is(&members[ROW_SUBTYPE], "compact_boundary")) {
+    if (wal__model_text_is(row->subtype, "compact_boundary")) {
         return WAL__STEP_PROMPT;
     }
-    if (!wal__line_string_is(&members[ROW_TYPE], "user") ||
-        has(members, ROW_META, WAL__JSON_TRUE)) {
+    if (!wal__model_text_is(row->info.type, "user") || row->is_meta) {
         return WAL__STEP_OTHER;
     }
-    return has(members, ROW_CONTENT, WAL__JSON_ARRAY) &&
+    return row->content.kind == WAL__JSON_ARRAY &&
                    memmem(content.data, content.size, result, sizeof(result) - 1) != NULL
                ? WAL__STEP_RESULT
                : WAL__STEP_PROMPT;
 }
 
-static enum wal__json_status claude_read(const void *data, size_t size, struct wal__line_info *line,
-                                         size_t *error_offset)
+static void claude_judge(void *text)
 {
-    struct wal__json_member members[ROW_COUNT];
-    enum wal__json_status status =
-        wal__line_read(data, size, row_wanted, members, ROW_COUNT, line, error_offset);
+    struct known_row *row = text;
+    struct wal__line_info *info = &row->info;
 
-    if (status != WAL__JSON_OK) {
-        return status;
+    info->title = row_title(row);
+    info->is_in_conversation = info->id.size > 0;
+    if (!info->is_in_conversation) {
+        info->head = WAL__HEAD_EXTEND;
+        return;
     }
-    line->id = wal__member_string(&members[ROW_UUID]);
-    line->type = wal__member_string(&members[ROW_TYPE]);
-    line->time = wal__member_string(&members[ROW_TIME]);
-    line->session = wal__member_string(&members[ROW_SESSION]);
-    line->cwd = wal__member_string(&members[ROW_CWD]);
-    line->title = row_title(members);
-    line->starter = wal__member_string(&members[ROW_FORKED]);
-    line->is_in_conversation = line->id.size > 0;
-    if (!line->is_in_conversation) {
-        line->head = WAL__HEAD_EXTEND;
-        return WAL__JSON_OK;
+    info->step = row_step(row);
+    info->answer = row->answer;
+    info->is_sidechain = row->is_sidechain;
+    info->is_subagent = row->is_sidechain && row->has_agent;
+    info->head = info->is_sidechain ? WAL__HEAD_KEEP : WAL__HEAD_MOVE;
+    wal__line_set_parent(info, &row->parent);
+    if (info->link != WAL__LINK_EXPLICIT && wal__model_text_is(row->subtype, "compact_boundary")) {
+        info->link = WAL__LINK_EXPLICIT_OR_PREVIOUS;
+        info->parent = row->logical_parent;
     }
-    line->step = row_step(members);
-    line->answer = wal__member_string(&members[ROW_ANSWER]);
-    line->is_sidechain = has(members, ROW_SIDECHAIN, WAL__JSON_TRUE);
-    line->is_subagent = line->is_sidechain && has(members, ROW_AGENT, WAL__JSON_STRING);
-    line->head = line->is_sidechain ? WAL__HEAD_KEEP : WAL__HEAD_MOVE;
-    line->parent = wal__member_string(&members[ROW_PARENT]);
-    if (has(members, ROW_PARENT, WAL__JSON_STRING)) {
-        line->link = WAL__LINK_EXPLICIT;
-    } else if (wal__line_string_is(&members[ROW_SUBTYPE], "compact_boundary")) {
-        line->link = WAL__LINK_EXPLICIT_OR_PREVIOUS;
-        line->parent = wal__member_string(&members[ROW_LOGICAL_PARENT]);
-    } else if (has(members, ROW_PARENT, WAL__JSON_NULL)) {
-        line->link = WAL__LINK_ROOT;
-    }
-    return WAL__JSON_OK;
 }
 
 /* --- rows of one answer -------------------------------------------------- */
@@ -934,8 +901,10 @@ const struct wal__dialect wal__dialect_claude = {
     .replay_members = replay_members,
     .summary = "transcripts of Claude Code, subagents too",
     .has_id_in_name = true,
+    .line_fields = known_fields,
+    .line_size = sizeof(struct known_row),
     .recognise = claude_recognise,
-    .read = claude_read,
+    .judge = claude_judge,
     .read_ops = &claude_read_ops,
     .write_ops = &wal__claude_write_ops,
 };

@@ -28,78 +28,70 @@
 
 /* --- lines --------------------------------------------------------------- */
 
-enum {
-    LINE_TYPE,
-    LINE_TIME,
-    LINE_CREATED,
-    LINE_ID,
-    LINE_INSTRUCTIONS,
-    LINE_ROLE,
-    LINE_PAYLOAD,
-    LINE_PAYLOAD_TYPE,
-    LINE_PAYLOAD_ID,
-    LINE_PAYLOAD_CWD,
-    LINE_PAYLOAD_NAME,
-    LINE_PAYLOAD_FORKED,
-    LINE_PAYLOAD_PARENT,
-    LINE_PAYLOAD_SOURCE,
-    LINE_PAYLOAD_THREAD,
-    LINE_PAYLOAD_BASE,
-    LINE_ORDINAL,
-    LINE_COUNT
+struct known_line {
+    struct wal__line_info info; /* first: offsets in it are offsets in the line */
+    struct wal__json_span created;
+    struct wal__json_span id;
+    struct wal__json_span payload; /* the following are in it */
+    struct wal__json_span type;
+    struct wal__json_span session;
+    struct wal__json_span cwd;
+    struct wal__json_span name;
+    struct wal__json_span starter;
+    struct wal__json_span source;
+    struct wal__json_span thread;
+    struct wal__json_span base;
+    bool has_type; /* of the line itself */
+    bool has_id;
+    bool has_instructions;
 };
 
-static const struct wal__json_member line_wanted[LINE_COUNT] = {
-    [LINE_TYPE] = {.key = "type"},
-    [LINE_TIME] = {.key = "timestamp"},
-    [LINE_CREATED] = {.key = "created_at"},
-    [LINE_ID] = {.key = "id"},
-    [LINE_INSTRUCTIONS] = {.key = "instructions"},
-    [LINE_ROLE] = {.key = "role"},
-    [LINE_PAYLOAD] = {.key = "payload"},
-    [LINE_PAYLOAD_TYPE] = {.parent = "payload", .key = "type"},
-    [LINE_PAYLOAD_ID] = {.parent = "payload", .key = "id"},
-    [LINE_PAYLOAD_CWD] = {.parent = "payload", .key = "cwd"},
-    [LINE_PAYLOAD_NAME] = {.parent = "payload", .key = "thread_name"},
-    [LINE_PAYLOAD_FORKED] = {.parent = "payload", .key = "forked_from_id"},
-    [LINE_PAYLOAD_PARENT] = {.parent = "payload", .key = "parent_thread_id"},
-    [LINE_PAYLOAD_SOURCE] = {.parent = "payload", .key = "source"},
-    [LINE_PAYLOAD_THREAD] = {.parent = "payload", .key = "thread_source"},
-    [LINE_PAYLOAD_BASE] = {.parent = "payload", .key = "history_base"},
-    [LINE_ORDINAL] = {.key = "ordinal"},
+#define KNOWN_AT(field) offsetof(struct known_line, field)
+
+static const struct wal__field known_fields[] = {
+    {"type", .at = WAL__LINE_AT(type)},
+    {"type", .at = KNOWN_AT(has_type), .kind = WAL__FIELD_IS_THERE},
+    {"timestamp", .at = WAL__LINE_AT(time)},
+    {"created_at", .at = KNOWN_AT(created)},
+    {"id", .at = KNOWN_AT(id)},
+    {"id", .at = KNOWN_AT(has_id), .kind = WAL__FIELD_IS_THERE},
+    {"instructions", .at = KNOWN_AT(has_instructions), .kind = WAL__FIELD_IS_THERE},
+    {"role", .at = WAL__LINE_AT(is_message), .kind = WAL__FIELD_IS_STRING},
+    {"payload", .at = KNOWN_AT(payload), .kind = WAL__FIELD_CONTAINER},
+    {"type", .parent = "payload", .at = KNOWN_AT(type)},
+    {"id", .parent = "payload", .at = KNOWN_AT(session)},
+    {"cwd", .parent = "payload", .at = KNOWN_AT(cwd)},
+    {"thread_name", .parent = "payload", .at = KNOWN_AT(name)},
+    {"forked_from_id", .parent = "payload", .at = KNOWN_AT(starter)},
+    {"parent_thread_id", .parent = "payload", .at = KNOWN_AT(starter)},
+    {"source", .parent = "payload", .at = KNOWN_AT(source), .kind = WAL__FIELD_CONTAINER},
+    {"thread_source", .parent = "payload", .at = KNOWN_AT(thread)},
+    {"history_base", .parent = "payload", .at = KNOWN_AT(base), .kind = WAL__FIELD_CONTAINER},
+    {"ordinal", .at = WAL__LINE_AT(ordinal), .kind = WAL__FIELD_NUMBER},
+    {.key = NULL},
 };
 
-static bool has(const struct wal__json_member *members, size_t key, enum wal__json_kind kind)
+static bool is_untagged_header(const struct known_line *line)
 {
-    return members[key].value.kind == kind;
+    return !line->has_type && line->id.size > 0 && line->info.time.size > 0 &&
+           line->has_instructions;
 }
 
-static bool is_untagged_header(const struct wal__json_member *members)
-{
-    return has(members, LINE_TYPE, WAL__JSON_NONE) && has(members, LINE_ID, WAL__JSON_STRING) &&
-           has(members, LINE_TIME, WAL__JSON_STRING) &&
-           !has(members, LINE_INSTRUCTIONS, WAL__JSON_NONE);
-}
-
-static bool codex_recognise(const void *data, size_t size, bool is_first)
+static bool codex_recognise(const void *text, bool is_first)
 {
     static const char *const types[] = {"session_meta", "response_item", "event_msg",
                                         "turn_context", "compacted",     "world_state"};
-    struct wal__json_member members[LINE_COUNT];
+    const struct known_line *line = text;
 
-    if (wal__line_read(data, size, line_wanted, members, LINE_COUNT, NULL, NULL) != WAL__JSON_OK) {
-        return false;
-    }
-    if (is_first && is_untagged_header(members)) {
+    if (is_first && is_untagged_header(line)) {
         return true;
     }
-    if (!has(members, LINE_PAYLOAD, WAL__JSON_OBJECT) ||
-        !has(members, LINE_TIME, WAL__JSON_STRING) || !has(members, LINE_TYPE, WAL__JSON_STRING) ||
-        !has(members, LINE_ID, WAL__JSON_NONE)) {
+    if (line->payload.size == 0 || line->payload.data[0] != '{' || line->info.time.size == 0 ||
+        line->has_id) {
         return false;
     }
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
-        if (wal__json_string_is(members[LINE_TYPE].value.span, types[i])) {
+        if (wal__model_text_is(line->info.type, types[i])) {
             return true;
         }
     }
@@ -107,68 +99,55 @@ static bool codex_recognise(const void *data, size_t size, bool is_first)
 }
 
 /* Returns the id in {subagent:{thread_spawn:{parent_thread_id}}}, or an empty span. */
-static struct wal__json_span spawning_thread(const struct wal__json_member *source)
+static struct wal__json_span spawning_thread(struct wal__json_span source)
 {
     struct wal__json_member spawn = {.parent = "subagent", .key = "thread_spawn"};
-    struct wal__json_member parent = {.key = "parent_thread_id"};
-    struct wal__json_span object = wal__member_container(source);
 
-    if (object.size > 0 && wal__model_members(object, &spawn, 1, NULL) == WAL__JSON_OK) {
-        object = wal__member_container(&spawn);
+    if (wal__model_members(source, &spawn, 1, NULL) == WAL__JSON_OK) {
+        source = wal__member_container(&spawn);
     }
-    if (object.size > 0 && wal__model_members(object, &parent, 1, NULL) == WAL__JSON_OK) {
-        return wal__member_string(&parent);
-    }
-    return (struct wal__json_span){NULL, 0};
+    return wal__model_string(source, "parent_thread_id");
 }
 
 /* Reads what a header says of other threads, and of the file that its own goes on from. */
-static void read_links(const struct wal__json_member *members, struct wal__line_info *line)
+static void read_links(struct known_line *line)
 {
-    struct wal__json_member base[] = {{.key = "thread_id"}, {.key = "end_ordinal_exclusive"}};
-    struct wal__json_span object = wal__member_container(&members[LINE_PAYLOAD_BASE]);
+    static const struct wal__field base_fields[] = {
+        {"thread_id", .at = WAL__LINE_AT(base)},
+        {"end_ordinal_exclusive", .at = WAL__LINE_AT(base_end), .kind = WAL__FIELD_NUMBER},
+        {.key = NULL},
+    };
+    struct wal__line_info *info = &line->info;
 
-    line->starter = spawning_thread(&members[LINE_PAYLOAD_SOURCE]);
-    line->is_subagent =
-        line->starter.size > 0 || wal__line_string_is(&members[LINE_PAYLOAD_THREAD], "subagent");
-    for (size_t i = LINE_PAYLOAD_FORKED; line->starter.size == 0 && i <= LINE_PAYLOAD_PARENT; i++) {
-        line->starter = wal__member_string(&members[i]);
+    info->starter = spawning_thread(line->source);
+    info->is_subagent = info->starter.size > 0 || wal__model_text_is(line->thread, "subagent");
+    if (info->starter.size == 0) {
+        info->starter = line->starter;
     }
-    if (object.size > 0 && wal__model_members(object, base, 2, NULL) == WAL__JSON_OK) {
-        line->base = wal__member_string(&base[0]);
-        line->base_end = wal__member_number(&base[1]);
+    if (wal__fields_read(line->base, base_fields, info, NULL) != WAL__JSON_OK) {
+        info->base.size = 0; /* none that is valid */
     }
 }
 
-static enum wal__json_status codex_read(const void *data, size_t size, struct wal__line_info *line,
-                                        size_t *error_offset)
+static void codex_judge(void *text)
 {
-    struct wal__json_member members[LINE_COUNT];
-    enum wal__json_status status =
-        wal__line_read(data, size, line_wanted, members, LINE_COUNT, line, error_offset);
+    struct known_line *line = text;
+    struct wal__line_info *info = &line->info;
 
-    if (status != WAL__JSON_OK) {
-        return status;
+    if (wal__model_text_is(info->type, "session_meta")) {
+        info->session = line->session;
+        info->cwd = line->cwd;
+        read_links(line);
+        info->is_header = true;
+    } else if (is_untagged_header(line)) {
+        info->session = line->id;
+        info->is_header = true;
+    } else if (wal__model_text_is(line->type, "thread_name_updated")) {
+        info->title = line->name;
     }
-    line->type = wal__member_string(&members[LINE_TYPE]);
-    line->time = wal__member_string(&members[LINE_TIME]);
-    line->ordinal = wal__member_number(&members[LINE_ORDINAL]);
-    line->is_message = has(members, LINE_ROLE, WAL__JSON_STRING);
-    if (line->time.size == 0) {
-        line->time = wal__member_string(&members[LINE_CREATED]);
+    if (info->time.size == 0) {
+        info->time = line->created;
     }
-    if (wal__line_string_is(&members[LINE_TYPE], "session_meta")) {
-        line->session = wal__member_string(&members[LINE_PAYLOAD_ID]);
-        line->cwd = wal__member_string(&members[LINE_PAYLOAD_CWD]);
-        read_links(members, line);
-        line->is_header = true;
-    } else if (is_untagged_header(members)) {
-        line->session = wal__member_string(&members[LINE_ID]);
-        line->is_header = true;
-    } else if (wal__line_string_is(&members[LINE_PAYLOAD_TYPE], "thread_name_updated")) {
-        line->title = wal__member_string(&members[LINE_PAYLOAD_NAME]);
-    }
-    return WAL__JSON_OK;
 }
 
 /* --- items of a model's context ------------------------------------------ */
@@ -912,8 +891,10 @@ const struct wal__dialect wal__dialect_codex = {
     .name = "codex",
     .summary = "rollout files of Codex, tagged and untagged",
     .headers = WAL__HEADERS_MANY,
+    .line_fields = known_fields,
+    .line_size = sizeof(struct known_line),
     .recognise = codex_recognise,
-    .read = codex_read,
+    .judge = codex_judge,
     .read_ops = &codex_read_ops,
     .write_ops = &wal__codex_write_ops,
 };

@@ -781,97 +781,86 @@ static const struct wal__dialect_write_ops copilot_write_ops = {
 
 /* --- the dialect --------------------------------------------------------- */
 
-enum {
-    LINE_TYPE,
-    LINE_ID,
-    LINE_PARENT,
-    LINE_TIME,
-    LINE_AGENT,
-    LINE_DATA,
-    LINE_SESSION,
-    LINE_VERSION,
-    LINE_CONTEXT,
-    LINE_TITLE,
-    LINE_REWIND,
-    LINE_CALL,
-    LINE_COUNT
+struct known_line {
+    struct wal__line_info info; /* first: offsets in it are offsets in the line */
+    struct wal__json_span agent;
+    struct wal__json_span call;
+    struct wal__json_span data;
+    struct wal__json_span session;
+    struct wal__json_span version;
+    struct wal__json_span context;
+    struct wal__json_span title;
+    struct wal__json_span rewind;
+    bool has_parent;
 };
 
-static const struct wal__json_member line_wanted[LINE_COUNT] = {
-    [LINE_TYPE] = {.key = "type"},
-    [LINE_ID] = {.key = "id"},
-    [LINE_PARENT] = {.key = "parentId"},
-    [LINE_TIME] = {.key = "timestamp"},
-    [LINE_AGENT] = {.key = "agentId"},
-    [LINE_DATA] = {.key = "data"},
-    [LINE_SESSION] = {.parent = "data", .key = "sessionId"},
-    [LINE_VERSION] = {.parent = "data", .key = "version"},
-    [LINE_CONTEXT] = {.parent = "data", .key = "context"},
-    [LINE_TITLE] = {.parent = "data", .key = "title"},
-    [LINE_REWIND] = {.parent = "data", .key = "upToEventId"},
-    [LINE_CALL] = {.parent = "data", .key = "parentToolCallId"},
+#define KNOWN_AT(field) offsetof(struct known_line, field)
+
+static const struct wal__field known_fields[] = {
+    {"type", .at = WAL__LINE_AT(type)},
+    {"id", .at = WAL__LINE_AT(id)},
+    {"parentId", .at = KNOWN_AT(has_parent), .kind = WAL__FIELD_IS_THERE},
+    {"timestamp", .at = WAL__LINE_AT(time)},
+    {"agentId", .at = KNOWN_AT(agent)},
+    {"data", .at = KNOWN_AT(data), .kind = WAL__FIELD_CONTAINER},
+    {"sessionId", .parent = "data", .at = KNOWN_AT(session)},
+    {"version", .parent = "data", .at = KNOWN_AT(version), .kind = WAL__FIELD_NUMBER},
+    {"context", .parent = "data", .at = KNOWN_AT(context), .kind = WAL__FIELD_CONTAINER},
+    {"title", .parent = "data", .at = KNOWN_AT(title)},
+    {"upToEventId", .parent = "data", .at = KNOWN_AT(rewind)},
+    {"parentToolCallId", .parent = "data", .at = KNOWN_AT(call)},
+    {.key = NULL},
 };
 
-static bool copilot_recognise(const void *data, size_t size, bool is_first)
+static bool copilot_recognise(const void *text, bool is_first)
 {
     static const char *const rooms[] = {"session.", "user.",     "assistant.", "tool.",   "hook.",
                                         "system.",  "subagent.", "skill.",     "command."};
-    struct wal__json_member members[LINE_COUNT];
+    const struct known_line *line = text;
 
     (void)is_first;
-    if (wal__line_read(data, size, line_wanted, members, LINE_COUNT, NULL, NULL) != WAL__JSON_OK ||
-        members[LINE_ID].value.kind != WAL__JSON_STRING ||
-        members[LINE_TIME].value.kind != WAL__JSON_STRING ||
-        members[LINE_DATA].value.kind != WAL__JSON_OBJECT ||
-        members[LINE_PARENT].value.kind == WAL__JSON_NONE) {
+    if (line->info.id.size == 0 || line->info.time.size == 0 || line->data.size == 0 ||
+        line->data.data[0] != '{' || !line->has_parent) {
         return false;
     }
     for (size_t i = 0; i < sizeof(rooms) / sizeof(rooms[0]); i++) {
-        if (begins_with(wal__member_string(&members[LINE_TYPE]), rooms[i])) {
+        if (begins_with(line->info.type, rooms[i])) {
             return true;
         }
     }
     return false;
 }
 
-static enum wal__json_status copilot_read(const void *data, size_t size,
-                                          struct wal__line_info *line, size_t *error_offset)
+static void copilot_judge(void *text)
 {
-    struct wal__json_member members[LINE_COUNT];
-    enum wal__json_status status =
-        wal__line_read(data, size, line_wanted, members, LINE_COUNT, line, error_offset);
+    struct known_line *line = text;
+    struct wal__line_info *info = &line->info;
 
-    if (status != WAL__JSON_OK) {
-        return status;
+    if (wal__model_text_is(info->type, "session.start")) {
+        info->session = line->session;
+        info->cwd = wal__model_string(line->context, "cwd");
+        info->is_header = true;
+        info->has_newer_version = wal__line_version_above(line->version, 1);
+    } else if (wal__model_text_is(info->type, "session.title_changed")) {
+        info->title = line->title;
     }
-    line->id = wal__member_string(&members[LINE_ID]);
-    line->type = wal__member_string(&members[LINE_TYPE]);
-    line->time = wal__member_string(&members[LINE_TIME]);
-    if (wal__line_string_is(&members[LINE_TYPE], "session.start")) {
-        line->session = wal__member_string(&members[LINE_SESSION]);
-        line->cwd = wal__model_string(wal__member_container(&members[LINE_CONTEXT]), "cwd");
-        line->is_header = true;
-        line->has_newer_version = wal__line_version_above(&members[LINE_VERSION], 1);
-    } else if (wal__line_string_is(&members[LINE_TYPE], "session.title_changed")) {
-        line->title = wal__member_string(&members[LINE_TITLE]);
+    info->is_sidechain = line->agent.size > 2 || line->call.size > 2;
+    info->head = info->is_sidechain ? WAL__HEAD_KEEP : WAL__HEAD_MOVE;
+    info->link = info->is_sidechain ? WAL__LINK_PREVIOUS : WAL__LINK_MAIN;
+    if (wal__model_text_is(info->type, "session.snapshot_rewind")) {
+        info->parent = line->rewind;
+        info->link = WAL__LINK_BEFORE;
     }
-    line->is_sidechain = wal__member_string(&members[LINE_AGENT]).size > 2 ||
-                         wal__member_string(&members[LINE_CALL]).size > 2;
-    line->head = line->is_sidechain ? WAL__HEAD_KEEP : WAL__HEAD_MOVE;
-    line->link = line->is_sidechain ? WAL__LINK_PREVIOUS : WAL__LINK_MAIN;
-    if (wal__line_string_is(&members[LINE_TYPE], "session.snapshot_rewind")) {
-        line->parent = wal__member_string(&members[LINE_REWIND]);
-        line->link = WAL__LINK_BEFORE;
-    }
-    return WAL__JSON_OK;
 }
 
 const struct wal__dialect wal__dialect_copilot = {
     .name = "copilot",
     .summary = "event logs of GitHub Copilot CLI",
     .headers = WAL__HEADERS_ONE,
+    .line_fields = known_fields,
+    .line_size = sizeof(struct known_line),
     .recognise = copilot_recognise,
-    .read = copilot_read,
+    .judge = copilot_judge,
     .read_ops = &copilot_read_ops,
     .write_ops = &copilot_write_ops,
 };

@@ -145,67 +145,55 @@ static int64_t read_time(struct wal__json_span rest)
 
 /* --- lines --------------------------------------------------------------- */
 
-enum {
-    LINE_TYPE,
-    LINE_ROLE,
-    LINE_TIME,
-    LINE_MESSAGE,
-    LINE_CONTENT,
-    LINE_ID,
-    LINE_UUID,
-    LINE_COUNT
+struct cursor_line {
+    struct wal__line_info info; /* first: offsets in it are offsets in the line */
+    struct wal__json_span role;
+    struct wal__json_span time; /* a number */
+    struct wal__json_span message;
+    struct wal__json_span content;
+    bool has_other; /* a member of other clients */
 };
 
-static const struct wal__json_member line_wanted[LINE_COUNT] = {
-    [LINE_TYPE] = {.key = "type"},
-    [LINE_ROLE] = {.key = "role"},
-    [LINE_TIME] = {.key = "timestamp"},
-    [LINE_MESSAGE] = {.key = "message"},
-    [LINE_CONTENT] = {.parent = "message", .key = "content"},
-    [LINE_ID] = {.key = "id"},
-    [LINE_UUID] = {.key = "uuid"},
+#define CURSOR_AT(field) offsetof(struct cursor_line, field)
+
+static const struct wal__field known_fields[] = {
+    {"type", .at = WAL__LINE_AT(type)},
+    {"type", .at = CURSOR_AT(has_other), .kind = WAL__FIELD_IS_THERE},
+    {"role", .at = CURSOR_AT(role)},
+    {"role", .at = WAL__LINE_AT(is_message), .kind = WAL__FIELD_IS_STRING},
+    {"timestamp", .at = WAL__LINE_AT(time)},
+    {"timestamp", .at = CURSOR_AT(time), .kind = WAL__FIELD_NUMBER},
+    {"message", .at = CURSOR_AT(message), .kind = WAL__FIELD_CONTAINER},
+    {"content", .parent = "message", .at = CURSOR_AT(content), .kind = WAL__FIELD_RAW},
+    {"id", .at = CURSOR_AT(has_other), .kind = WAL__FIELD_IS_THERE},
+    {"uuid", .at = CURSOR_AT(has_other), .kind = WAL__FIELD_IS_THERE},
+    {.key = NULL},
 };
 
-static bool cursor_recognise(const void *data, size_t size, bool is_first)
+static bool cursor_recognise(const void *text, bool is_first)
 {
-    struct wal__json_member members[LINE_COUNT];
+    const struct cursor_line *line = text;
 
     (void)is_first;
-    return wal__line_read(data, size, line_wanted, members, LINE_COUNT, NULL, NULL) ==
-               WAL__JSON_OK &&
-           (wal__line_string_is(&members[LINE_ROLE], "user") ||
-            wal__line_string_is(&members[LINE_ROLE], "assistant")) &&
-           members[LINE_MESSAGE].value.kind == WAL__JSON_OBJECT &&
-           members[LINE_CONTENT].value.kind != WAL__JSON_NONE &&
-           members[LINE_TYPE].value.kind == WAL__JSON_NONE &&
-           members[LINE_ID].value.kind == WAL__JSON_NONE &&
-           members[LINE_UUID].value.kind == WAL__JSON_NONE;
+    return (wal__model_text_is(line->role, "user") ||
+            wal__model_text_is(line->role, "assistant")) &&
+           line->message.size > 0 && line->message.data[0] == '{' && line->content.size > 0 &&
+           !line->has_other;
 }
 
-static enum wal__json_status cursor_read(const void *data, size_t size, struct wal__line_info *line,
-                                         size_t *error_offset)
+static void cursor_judge(void *text)
 {
-    struct wal__json_member members[LINE_COUNT];
+    struct cursor_line *line = text;
     struct wal__json_span tag;
-    enum wal__json_status status =
-        wal__line_read(data, size, line_wanted, members, LINE_COUNT, line, error_offset);
 
-    if (status != WAL__JSON_OK) {
-        return status;
+    if (line->info.time.size == 0) {
+        (void)wal__model_time_read(line->time, &line->info.time_ms);
     }
-    line->type = wal__member_string(&members[LINE_TYPE]);
-    line->time = wal__member_string(&members[LINE_TIME]);
-    line->is_message = members[LINE_ROLE].value.kind == WAL__JSON_STRING;
-    if (line->time.size == 0) {
-        (void)wal__model_time_read(wal__member_number(&members[LINE_TIME]), &line->time_ms);
+    if (line->info.time.size == 0 && line->info.time_ms == 0 &&
+        wal__model_text_is(line->role, "user") && line->content.size > 0 &&
+        find_time(line->content, &tag)) {
+        line->info.time_ms = read_time(tag);
     }
-    if (line->time.size == 0 && line->time_ms == 0 &&
-        wal__line_string_is(&members[LINE_ROLE], "user") &&
-        members[LINE_CONTENT].value.kind != WAL__JSON_NONE &&
-        find_time(members[LINE_CONTENT].value.span, &tag)) {
-        line->time_ms = read_time(tag);
-    }
-    return WAL__JSON_OK;
 }
 
 /* --- items --------------------------------------------------------------- */
@@ -288,7 +276,9 @@ static const struct wal__dialect_read_ops cursor_read_ops = {.line = cursor_line
 const struct wal__dialect wal__dialect_cursor = {
     .name = "cursor",
     .summary = "transcripts of Cursor's CLI, subagents too",
+    .line_fields = known_fields,
+    .line_size = sizeof(struct cursor_line),
     .recognise = cursor_recognise,
-    .read = cursor_read,
+    .judge = cursor_judge,
     .read_ops = &cursor_read_ops,
 };

@@ -38,7 +38,7 @@ const struct wal__dialect *wal__dialect_find(const char *name)
 const struct wal__dialect *wal__dialect_recognise(const void *data, size_t size, bool is_first)
 {
     for (size_t i = 0; i < DIALECT_COUNT; i++) {
-        if (dialects[i]->recognise(data, size, is_first)) {
+        if (wal__line_recognise(dialects[i], data, size, is_first)) {
             return dialects[i];
         }
     }

@@ -15,63 +15,38 @@
 #include "convert/model/model_content.h"
 #include "convert/model/model_member.h"
 
-enum {
-    LINE_TYPE,
-    LINE_ID,
-    LINE_SESSION,
-    LINE_PARENT,
-    LINE_TIME,
-    LINE_CWD,
-    LINE_TITLE,
-    LINE_COUNT
+static const struct wal__field known_fields[] = {
+    {"type", .at = WAL__LINE_AT(type)},         {"id", .at = WAL__LINE_AT(id)},
+    {"sessionId", .at = WAL__LINE_AT(session)}, {"parentId", .at = WAL__LINE_AT(parent)},
+    {"timestamp", .at = WAL__LINE_AT(time)},    {"cwd", .at = WAL__LINE_AT(cwd)},
+    {"title", .at = WAL__LINE_AT(title)},       {.key = NULL},
 };
 
-static const struct wal__json_member line_wanted[LINE_COUNT] = {
-    [LINE_TYPE] = {.key = "type"},         [LINE_ID] = {.key = "id"},
-    [LINE_SESSION] = {.key = "sessionId"}, [LINE_PARENT] = {.key = "parentId"},
-    [LINE_TIME] = {.key = "timestamp"},    [LINE_CWD] = {.key = "cwd"},
-    [LINE_TITLE] = {.key = "title"},
-};
-
-static bool droid_recognise(const void *data, size_t size, bool is_first)
+static bool droid_recognise(const void *text, bool is_first)
 {
-    struct wal__json_member members[LINE_COUNT];
+    const struct wal__line_info *line = text;
 
-    return is_first &&
-           wal__line_read(data, size, line_wanted, members, LINE_COUNT, NULL, NULL) ==
-               WAL__JSON_OK &&
-           wal__line_string_is(&members[LINE_TYPE], "session_start") &&
-           (members[LINE_ID].value.kind == WAL__JSON_STRING ||
-            members[LINE_SESSION].value.kind == WAL__JSON_STRING);
+    return is_first && wal__model_text_is(line->type, "session_start") &&
+           line->id.size + line->session.size > 0;
 }
 
-static enum wal__json_status droid_read(const void *data, size_t size, struct wal__line_info *line,
-                                        size_t *error_offset)
+static void droid_judge(void *text)
 {
-    struct wal__json_member members[LINE_COUNT];
-    enum wal__json_status status =
-        wal__line_read(data, size, line_wanted, members, LINE_COUNT, line, error_offset);
+    const struct wal__json_span none = {NULL, 0};
+    struct wal__line_info *line = text;
 
-    if (status != WAL__JSON_OK) {
-        return status;
-    }
-    line->type = wal__member_string(&members[LINE_TYPE]);
-    line->time = wal__member_string(&members[LINE_TIME]);
-    line->is_header = wal__line_string_is(&members[LINE_TYPE], "session_start");
+    line->is_header = wal__model_text_is(line->type, "session_start");
     if (line->is_header) {
-        line->session = wal__member_string(&members[LINE_SESSION]);
-        if (line->session.size == 0) {
-            line->session = wal__member_string(&members[LINE_ID]);
-        }
-        line->cwd = wal__member_string(&members[LINE_CWD]);
-        line->title = wal__member_string(&members[LINE_TITLE]);
+        line->session = line->session.size > 0 ? line->session : line->id;
+        line->id = none;
+        line->parent = none;
         line->link = WAL__LINK_ROOT;
-        return WAL__JSON_OK;
+    } else {
+        line->session = none;
+        line->cwd = none;
+        line->title = none;
+        line->link = line->parent.size > 0 ? WAL__LINK_EXPLICIT : WAL__LINK_PREVIOUS;
     }
-    line->id = wal__member_string(&members[LINE_ID]);
-    line->parent = wal__member_string(&members[LINE_PARENT]);
-    line->link = line->parent.size > 0 ? WAL__LINK_EXPLICIT : WAL__LINK_PREVIOUS;
-    return WAL__JSON_OK;
 }
 
 static const struct wal__field line_fields[] = {
@@ -131,7 +106,9 @@ const struct wal__dialect wal__dialect_droid = {
     .name = "droid",
     .summary = "sessions of Factory's Droid",
     .headers = WAL__HEADERS_ONE,
+    .line_fields = known_fields,
+    .line_size = sizeof(struct wal__line_info),
     .recognise = droid_recognise,
-    .read = droid_read,
+    .judge = droid_judge,
     .read_ops = &droid_read_ops,
 };

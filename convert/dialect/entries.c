@@ -501,118 +501,77 @@ static const struct wal__dialect_write_ops entries_write_ops = {
 
 /* --- the dialect --------------------------------------------------------- */
 
-enum {
-    ENTRY_TYPE,
-    ENTRY_ID,
-    ENTRY_PARENT,
-    ENTRY_TIME,
-    ENTRY_CWD,
-    ENTRY_SESSION,
-    ENTRY_PAYLOAD_CWD,
-    ENTRY_PAYLOAD_SESSION,
-    ENTRY_PAYLOAD_TITLE,
-    ENTRY_PAYLOAD_STARTER,
-    ENTRY_PAYLOAD_CUSTOM,
-    ENTRY_PAYLOAD_VERSION,
-    ENTRY_VERSION,
-    ENTRY_SIDECHAIN,
-    ENTRY_COUNT
-};
-
 #define VERSION 1 /* the newest known version */
 
-static const struct wal__json_member entry_wanted[ENTRY_COUNT] = {
-    [ENTRY_TYPE] = {.key = "type"},
-    [ENTRY_ID] = {.key = "id"},
-    [ENTRY_PARENT] = {.key = "parentId"},
-    [ENTRY_TIME] = {.key = "timestamp"},
-    [ENTRY_CWD] = {.key = "cwd"},
-    [ENTRY_SESSION] = {.key = "sessionId"},
-    [ENTRY_PAYLOAD_CWD] = {.parent = "payload", .key = "cwd"},
-    [ENTRY_PAYLOAD_SESSION] = {.parent = "payload", .key = "sessionId"},
-    [ENTRY_PAYLOAD_TITLE] = {.parent = "payload", .key = "title"},
-    [ENTRY_PAYLOAD_STARTER] = {.parent = "payload", .key = "parentSession"},
-    [ENTRY_PAYLOAD_CUSTOM] = {.parent = "payload", .key = "customType"},
-    [ENTRY_PAYLOAD_VERSION] = {.parent = "payload", .key = "version"},
-    [ENTRY_VERSION] = {.key = "version"},
-    [ENTRY_SIDECHAIN] = {.parent = "meta", .key = "isSidechain"},
+struct known_line {
+    struct wal__line_info info; /* first: offsets in it are offsets in the line */
+    struct wal__json_token parent;
+    struct wal__json_span session;
+    struct wal__json_span cwd;
+    struct wal__json_span title;
+    struct wal__json_span starter;
+    struct wal__json_span custom;
+    struct wal__json_span versions[2];
 };
 
-static bool entries_recognise(const void *data, size_t size, bool is_first)
-{
-    struct wal__json_member members[ENTRY_COUNT];
+#define KNOWN_AT(field) offsetof(struct known_line, field)
 
-    return is_first &&
-           wal__line_read(data, size, entry_wanted, members, ENTRY_COUNT, NULL, NULL) ==
-               WAL__JSON_OK &&
-           wal__line_string_is(&members[ENTRY_TYPE], "session_header");
+static const struct wal__field known_fields[] = {
+    {"type", .at = WAL__LINE_AT(type)},
+    {"id", .at = WAL__LINE_AT(id)},
+    {"parentId", .at = KNOWN_AT(parent), .kind = WAL__FIELD_TOKEN},
+    {"timestamp", .at = WAL__LINE_AT(time)},
+    {"cwd", .parent = "payload", .at = KNOWN_AT(cwd)},
+    {"cwd", .at = KNOWN_AT(cwd)},
+    {"sessionId", .parent = "payload", .at = KNOWN_AT(session)},
+    {"sessionId", .at = KNOWN_AT(session)},
+    {"id", .at = KNOWN_AT(session)},
+    {"title", .parent = "payload", .at = KNOWN_AT(title)},
+    {"parentSession", .parent = "payload", .at = KNOWN_AT(starter)},
+    {"customType", .parent = "payload", .at = KNOWN_AT(custom)},
+    {"version", .parent = "payload", .at = KNOWN_AT(versions[0]), .kind = WAL__FIELD_NUMBER},
+    {"version", .at = KNOWN_AT(versions[1]), .kind = WAL__FIELD_NUMBER},
+    {"isSidechain", .parent = "meta", .at = WAL__LINE_AT(is_sidechain), .kind = WAL__FIELD_TRUE},
+    {.key = NULL},
+};
+
+static bool entries_recognise(const void *text, bool is_first)
+{
+    const struct wal__line_info *line = text;
+
+    return is_first && wal__model_text_is(line->type, "session_header");
 }
 
-/* Returns the first of the members that is a string. */
-static struct wal__json_span first_string(const struct wal__json_member *members, const int *keys,
-                                          size_t count)
+static void entries_judge(void *text)
 {
-    struct wal__json_span none = {NULL, 0};
+    struct known_line *line = text;
+    struct wal__line_info *info = &line->info;
 
-    for (size_t i = 0; i < count; i++) {
-        if (members[keys[i]].value.kind == WAL__JSON_STRING) {
-            return members[keys[i]].value.span;
-        }
+    info->link = WAL__LINK_HEAD;
+    wal__line_set_parent(info, &line->parent);
+    info->head = info->is_sidechain ? WAL__HEAD_KEEP : WAL__HEAD_EXTEND;
+    if (wal__model_text_is(info->type, "session_header")) {
+        info->session = line->session;
+        info->cwd = line->cwd;
+        info->title = line->title;
+        info->starter = line->starter;
+        info->is_header = true;
+        info->has_newer_version = wal__line_version_above(line->versions[0], VERSION) ||
+                                  wal__line_version_above(line->versions[1], VERSION);
     }
-    return none;
-}
-
-static void read_header(const struct wal__json_member *members, struct wal__line_info *line)
-{
-    static const int session[] = {ENTRY_PAYLOAD_SESSION, ENTRY_SESSION, ENTRY_ID};
-    static const int cwd[] = {ENTRY_PAYLOAD_CWD, ENTRY_CWD};
-
-    line->session = first_string(members, session, 3);
-    line->cwd = first_string(members, cwd, 2);
-    line->title = wal__member_string(&members[ENTRY_PAYLOAD_TITLE]);
-    line->starter = wal__member_string(&members[ENTRY_PAYLOAD_STARTER]);
-    line->is_header = true;
-    line->has_newer_version = wal__line_version_above(&members[ENTRY_PAYLOAD_VERSION], VERSION) ||
-                              wal__line_version_above(&members[ENTRY_VERSION], VERSION);
-}
-
-static enum wal__json_status entries_read(const void *data, size_t size,
-                                          struct wal__line_info *line, size_t *error_offset)
-{
-    struct wal__json_member members[ENTRY_COUNT];
-    enum wal__json_status status =
-        wal__line_read(data, size, entry_wanted, members, ENTRY_COUNT, line, error_offset);
-
-    if (status != WAL__JSON_OK) {
-        return status;
+    if (wal__model_text_is(line->custom, "walconv.head")) {
+        info->head = WAL__HEAD_MOVE;
     }
-    line->id = wal__member_string(&members[ENTRY_ID]);
-    line->parent = wal__member_string(&members[ENTRY_PARENT]);
-    line->type = wal__member_string(&members[ENTRY_TYPE]);
-    line->time = wal__member_string(&members[ENTRY_TIME]);
-    line->link = WAL__LINK_HEAD;
-    line->is_sidechain = wal__member_is_true(&members[ENTRY_SIDECHAIN]);
-    line->head = line->is_sidechain ? WAL__HEAD_KEEP : WAL__HEAD_EXTEND;
-    if (wal__line_string_is(&members[ENTRY_TYPE], "session_header")) {
-        read_header(members, line);
-    }
-    if (members[ENTRY_PARENT].value.kind == WAL__JSON_STRING) {
-        line->link = WAL__LINK_EXPLICIT;
-    } else if (members[ENTRY_PARENT].value.kind == WAL__JSON_NULL) {
-        line->link = WAL__LINK_ROOT;
-    }
-    if (wal__line_string_is(&members[ENTRY_PAYLOAD_CUSTOM], "walconv.head")) {
-        line->head = WAL__HEAD_MOVE;
-    }
-    return WAL__JSON_OK;
 }
 
 const struct wal__dialect wal__dialect_entries = {
     .name = "entries",
     .summary = "session entries, a session_header first",
     .headers = WAL__HEADERS_ONE,
+    .line_fields = known_fields,
+    .line_size = sizeof(struct known_line),
     .recognise = entries_recognise,
-    .read = entries_read,
+    .judge = entries_judge,
     .read_ops = &entries_read_ops,
     .write_ops = &entries_write_ops,
 };

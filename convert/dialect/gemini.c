@@ -401,14 +401,11 @@ static bool add_messages(struct record *record, struct wal__json_span messages)
 }
 
 /* Emits the header. Messages in its line are items of the line. */
-static bool emit_header(struct record *record, const struct wal__json_member *id,
-                        struct wal__json_span cwd, const struct wal__json_member *time,
-                        bool has_messages)
+static bool emit_header(struct record *record, struct wal__json_span id, struct wal__json_span cwd,
+                        struct wal__json_span time, bool has_messages)
 {
-    struct wal__model_session session = {.id = wal__member_string(id),
-                                         .cwd = cwd,
-                                         .time = wal__member_string(time),
-                                         .dialect = record->reader->dialect};
+    struct wal__model_session session = {
+        .id = id, .cwd = cwd, .time = time, .dialect = record->reader->dialect};
     struct wal__model_item item = {.kind = WAL__ITEM_HEADER, .session = &session};
 
     if (!has_messages) {
@@ -433,59 +430,62 @@ static bool emit_line(struct record *record, enum wal__model_item_kind kind, boo
     return wal__model_emit(record->reader, &item);
 }
 
-enum {
-    LINE_ID,
-    LINE_TIME,
-    LINE_TYPE,
-    LINE_CONTENT,
-    LINE_SESSION,
-    LINE_HASH,
-    LINE_START,
-    LINE_UPDATED,
-    LINE_KIND,
-    LINE_DIRECTORIES,
-    LINE_SUMMARY,
-    LINE_MESSAGES,
-    LINE_SET,
-    LINE_SET_SESSION,
-    LINE_SET_DIRECTORIES,
-    LINE_SET_SUMMARY,
-    LINE_SET_MESSAGES,
-    LINE_REWIND,
-    LINE_UUID,
-    LINE_COUNT
+struct known_line {
+    struct wal__line_info info; /* first: offsets in it are offsets in the line */
+    struct wal__json_span id;
+    struct wal__json_span session;
+    struct wal__json_span start;
+    struct wal__json_span kind;
+    struct wal__json_span directories;
+    struct wal__json_span summary;
+    struct wal__json_token messages;
+    struct wal__json_token set; /* the following are in it */
+    struct wal__json_span set_session;
+    struct wal__json_span set_directories;
+    struct wal__json_span set_summary;
+    struct wal__json_token set_messages;
+    struct wal__json_span rewind;
+    bool has_type;
+    bool has_content;
+    bool has_project; /* or the time of its last change */
+    bool has_uuid;
 };
 
-static const struct wal__json_member line_wanted[LINE_COUNT] = {
-    [LINE_ID] = {.key = "id"},
-    [LINE_TIME] = {.key = "timestamp"},
-    [LINE_TYPE] = {.key = "type"},
-    [LINE_CONTENT] = {.key = "content"},
-    [LINE_SESSION] = {.key = "sessionId"},
-    [LINE_HASH] = {.key = "projectHash"},
-    [LINE_START] = {.key = "startTime"},
-    [LINE_UPDATED] = {.key = "lastUpdated"},
-    [LINE_KIND] = {.key = "kind"},
-    [LINE_DIRECTORIES] = {.key = "directories"},
-    [LINE_SUMMARY] = {.key = "summary"},
-    [LINE_MESSAGES] = {.key = "messages"},
-    [LINE_SET] = {.key = "$set"},
-    [LINE_SET_SESSION] = {.parent = "$set", .key = "sessionId"},
-    [LINE_SET_DIRECTORIES] = {.parent = "$set", .key = "directories"},
-    [LINE_SET_SUMMARY] = {.parent = "$set", .key = "summary"},
-    [LINE_SET_MESSAGES] = {.parent = "$set", .key = "messages"},
-    [LINE_REWIND] = {.key = "$rewindTo"},
-    [LINE_UUID] = {.key = "uuid"},
+#define KNOWN_AT(field) offsetof(struct known_line, field)
+
+static const struct wal__field known_fields[] = {
+    {"id", .at = KNOWN_AT(id)},
+    {"timestamp", .at = WAL__LINE_AT(time)},
+    {"type", .at = WAL__LINE_AT(type)},
+    {"type", .at = KNOWN_AT(has_type), .kind = WAL__FIELD_IS_THERE},
+    {"content", .at = KNOWN_AT(has_content), .kind = WAL__FIELD_IS_THERE},
+    {"sessionId", .at = KNOWN_AT(session)},
+    {"projectHash", .at = KNOWN_AT(has_project), .kind = WAL__FIELD_IS_STRING},
+    {"startTime", .at = KNOWN_AT(start)},
+    {"lastUpdated", .at = KNOWN_AT(has_project), .kind = WAL__FIELD_IS_STRING},
+    {"kind", .at = KNOWN_AT(kind)},
+    {"directories", .at = KNOWN_AT(directories), .kind = WAL__FIELD_CONTAINER},
+    {"summary", .at = KNOWN_AT(summary)},
+    {"messages", .at = KNOWN_AT(messages), .kind = WAL__FIELD_TOKEN},
+    {"$set", .at = KNOWN_AT(set), .kind = WAL__FIELD_TOKEN},
+    {"sessionId", .parent = "$set", .at = KNOWN_AT(set_session)},
+    {"directories", .parent = "$set", .at = KNOWN_AT(set_directories),
+     .kind = WAL__FIELD_CONTAINER},
+    {"summary", .parent = "$set", .at = KNOWN_AT(set_summary)},
+    {"messages", .parent = "$set", .at = KNOWN_AT(set_messages), .kind = WAL__FIELD_TOKEN},
+    {"$rewindTo", .at = KNOWN_AT(rewind)},
+    {"uuid", .at = KNOWN_AT(has_uuid), .kind = WAL__FIELD_IS_THERE},
+    {.key = NULL},
 };
 
 /* Returns the first of a list of directories, or an empty span. */
-static struct wal__json_span first_directory(const struct wal__json_member *member)
+static struct wal__json_span first_directory(struct wal__json_span list)
 {
     const struct wal__json_span none = {NULL, 0};
     struct wal__json_scan scan;
     struct wal__json_token value;
 
-    wal__model_array_begin(&scan, wal__member_container(member));
+    wal__model_array_begin(&scan, list);
     return wal__model_array_next(&scan, &value) && value.kind == WAL__JSON_STRING ? value.span
                                                                                   : none;
 }
@@ -504,21 +504,20 @@ static bool emit_pieces(struct record *record, bool is_whole)
 }
 
 /* Emits a line that changes metadata: its title, its messages, or neither. */
-static bool emit_set(struct record *record, const struct wal__json_member *m)
+static bool emit_set(struct record *record, const struct known_line *known)
 {
-    struct wal__json_span summary = wal__member_string(&m[LINE_SET_SUMMARY]);
     struct wal__model_item title = {.kind = WAL__ITEM_TITLE,
                                     .id = record->line->id,
                                     .parent = record->line->parent,
                                     .time = record->line->time,
-                                    .text = summary,
+                                    .text = known->set_summary,
                                     .raw = record->line->text};
 
-    if (m[LINE_SET_MESSAGES].value.kind == WAL__JSON_ARRAY) {
-        return add_messages(record, m[LINE_SET_MESSAGES].value.span) && emit_pieces(record, false);
+    if (known->set_messages.kind == WAL__JSON_ARRAY) {
+        return add_messages(record, known->set_messages.span) && emit_pieces(record, false);
     }
-    return summary.size > 0 ? wal__model_emit(record->reader, &title)
-                            : emit_line(record, WAL__ITEM_LINE, true);
+    return title.text.size > 0 ? wal__model_emit(record->reader, &title)
+                               : emit_line(record, WAL__ITEM_LINE, true);
 }
 
 static enum wal__json_status gemini_line(struct wal__model_reader *reader,
@@ -528,27 +527,26 @@ static enum wal__json_status gemini_line(struct wal__model_reader *reader,
                             .line = line,
                             .pieces = {.arena = reader->scratch},
                             .results = {.arena = reader->scratch}};
-    struct wal__json_member m[LINE_COUNT];
-    enum wal__json_status status =
-        wal__line_read(line->text.data, line->text.size, line_wanted, m, LINE_COUNT, NULL, NULL);
+    struct known_line known = {.has_type = false};
+    enum wal__json_status status = wal__fields_read(line->text, known_fields, &known, NULL);
     bool is_done;
 
     if (status != WAL__JSON_OK) {
         return status;
     }
-    if (m[LINE_REWIND].value.kind == WAL__JSON_STRING) {
+    if (known.rewind.size > 0) {
         is_done = emit_line(&record, WAL__ITEM_HEAD, true);
-    } else if (m[LINE_ID].value.kind == WAL__JSON_STRING) {
+    } else if (known.id.size > 0) {
         is_done = add_message(&record, line->text) && emit_pieces(&record, false);
-    } else if (m[LINE_SET].value.kind == WAL__JSON_OBJECT) {
-        is_done = emit_set(&record, m);
-    } else if (m[LINE_SESSION].value.kind == WAL__JSON_STRING && line->parent.size == 0) {
-        bool has_messages = m[LINE_MESSAGES].value.kind == WAL__JSON_ARRAY;
+    } else if (known.set.kind == WAL__JSON_OBJECT) {
+        is_done = emit_set(&record, &known);
+    } else if (known.session.size > 0 && line->parent.size == 0) {
+        bool has_messages = known.messages.kind == WAL__JSON_ARRAY;
 
-        is_done = emit_header(&record, &m[LINE_SESSION], first_directory(&m[LINE_DIRECTORIES]),
-                              &m[LINE_START], has_messages) &&
-                  (!has_messages || (add_messages(&record, m[LINE_MESSAGES].value.span) &&
-                                     emit_pieces(&record, true)));
+        is_done = emit_header(&record, known.session, first_directory(known.directories),
+                              known.start, has_messages) &&
+                  (!has_messages ||
+                   (add_messages(&record, known.messages.span) && emit_pieces(&record, true)));
     } else {
         is_done = emit_line(&record, WAL__ITEM_LINE, false);
     }
@@ -962,69 +960,53 @@ static const struct wal__dialect_write_ops gemini_write_ops = {
 
 /* --- the dialect --------------------------------------------------------- */
 
-static bool gemini_recognise(const void *data, size_t size, bool is_first)
+static bool gemini_recognise(const void *text, bool is_first)
 {
-    struct wal__json_member m[LINE_COUNT];
+    const struct known_line *line = text;
 
     (void)is_first;
-    if (wal__line_read(data, size, line_wanted, m, LINE_COUNT, NULL, NULL) != WAL__JSON_OK ||
-        m[LINE_UUID].value.kind != WAL__JSON_NONE) {
+    if (line->has_uuid) {
         return false;
     }
-    if (m[LINE_SET].value.kind == WAL__JSON_OBJECT ||
-        m[LINE_REWIND].value.kind == WAL__JSON_STRING) {
+    if (line->set.kind == WAL__JSON_OBJECT || line->rewind.size > 0) {
         return true;
     }
-    if (m[LINE_TYPE].value.kind == WAL__JSON_NONE) {
-        return m[LINE_SESSION].value.kind == WAL__JSON_STRING &&
-               m[LINE_START].value.kind == WAL__JSON_STRING &&
-               (m[LINE_HASH].value.kind == WAL__JSON_STRING ||
-                m[LINE_UPDATED].value.kind == WAL__JSON_STRING);
+    if (!line->has_type) {
+        return line->session.size > 0 && line->start.size > 0 && line->has_project;
     }
-    return (wal__line_string_is(&m[LINE_TYPE], "gemini") ||
-            wal__line_string_is(&m[LINE_TYPE], "tabnine")) &&
-           m[LINE_ID].value.kind == WAL__JSON_STRING &&
-           m[LINE_TIME].value.kind == WAL__JSON_STRING &&
-           m[LINE_CONTENT].value.kind != WAL__JSON_NONE;
+    return (wal__model_text_is(line->info.type, "gemini") ||
+            wal__model_text_is(line->info.type, "tabnine")) &&
+           line->id.size > 0 && line->info.time.size > 0 && line->has_content;
 }
 
-static enum wal__json_status gemini_read(const void *data, size_t size, struct wal__line_info *line,
-                                         size_t *error_offset)
+static void gemini_judge(void *text)
 {
-    struct wal__json_member m[LINE_COUNT];
-    enum wal__json_status status =
-        wal__line_read(data, size, line_wanted, m, LINE_COUNT, line, error_offset);
+    struct known_line *line = text;
+    struct wal__line_info *info = &line->info;
 
-    if (status != WAL__JSON_OK) {
-        return status;
-    }
-    line->type = wal__member_string(&m[LINE_TYPE]);
-    line->time = wal__member_string(&m[LINE_TIME]);
-    if (m[LINE_REWIND].value.kind == WAL__JSON_STRING) {
-        line->parent = m[LINE_REWIND].value.span;
-        line->link = WAL__LINK_BEFORE;
-        line->is_in_conversation = false;
-    } else if (m[LINE_ID].value.kind == WAL__JSON_STRING) {
-        line->id = m[LINE_ID].value.span;
-        line->parent = line->id;
-        line->link = WAL__LINK_BEFORE;
-    } else if (m[LINE_SET].value.kind == WAL__JSON_OBJECT) {
-        line->session = wal__member_string(&m[LINE_SET_SESSION]);
-        line->cwd = first_directory(&m[LINE_SET_DIRECTORIES]);
-        line->title = wal__member_string(&m[LINE_SET_SUMMARY]);
-        line->link = m[LINE_SET_MESSAGES].value.kind == WAL__JSON_ARRAY ? WAL__LINK_ROOT
-                                                                        : WAL__LINK_PREVIOUS;
-        line->is_in_conversation = false;
+    info->is_in_conversation = false;
+    if (line->rewind.size > 0) {
+        info->parent = line->rewind;
+        info->link = WAL__LINK_BEFORE;
+    } else if (line->id.size > 0) {
+        info->id = line->id;
+        info->parent = line->id;
+        info->link = WAL__LINK_BEFORE;
+        info->is_in_conversation = true;
+    } else if (line->set.kind == WAL__JSON_OBJECT) {
+        info->session = line->set_session;
+        info->cwd = first_directory(line->set_directories);
+        info->title = line->set_summary;
+        info->link =
+            line->set_messages.kind == WAL__JSON_ARRAY ? WAL__LINK_ROOT : WAL__LINK_PREVIOUS;
     } else {
-        line->session = wal__member_string(&m[LINE_SESSION]);
-        line->cwd = first_directory(&m[LINE_DIRECTORIES]);
-        line->time = wal__member_string(&m[LINE_START]);
-        line->title = wal__member_string(&m[LINE_SUMMARY]);
-        line->is_subagent = wal__line_string_is(&m[LINE_KIND], "subagent");
-        line->is_header = line->session.size > 0;
-        line->is_in_conversation = false;
+        info->session = line->session;
+        info->cwd = first_directory(line->directories);
+        info->time = line->start;
+        info->title = line->summary;
+        info->is_subagent = wal__model_text_is(line->kind, "subagent");
+        info->is_header = line->session.size > 0;
     }
-    return WAL__JSON_OK;
 }
 
 /* Of a session that is one object. */
@@ -1040,8 +1022,10 @@ const struct wal__dialect wal__dialect_gemini = {
     .summary = "sessions of Gemini CLI and Tabnine CLI",
     .headers = WAL__HEADERS_MANY,
     .rewritten = gemini_rewritten,
+    .line_fields = known_fields,
+    .line_size = sizeof(struct known_line),
     .recognise = gemini_recognise,
-    .read = gemini_read,
+    .judge = gemini_judge,
     .read_ops = &gemini_read_ops,
     .write_ops = &gemini_write_ops,
 };

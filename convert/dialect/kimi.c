@@ -34,63 +34,56 @@
 
 /* --- lines --------------------------------------------------------------- */
 
-enum {
-    LINE_TYPE,
-    LINE_TIME,
-    LINE_CREATED,
-    LINE_VERSION,
-    LINE_CWD,
-    LINE_STAMP,
-    LINE_OLD_TYPE,
-    LINE_OLD_PAYLOAD,
-    LINE_COUNT
+struct known_line {
+    struct wal__line_info info; /* first: offsets in it are offsets in the line */
+    struct wal__json_span time;
+    struct wal__json_span created;
+    struct wal__json_span version;
+    struct wal__json_span cwd;
+    struct wal__json_span stamp; /* the following are of Kimi CLI */
+    struct wal__json_span old_type;
+    struct wal__json_span payload;
+    bool has_type;
 };
 
-static const struct wal__json_member line_wanted[LINE_COUNT] = {
-    [LINE_TYPE] = {.key = "type"},
-    [LINE_TIME] = {.key = "time"},
-    [LINE_CREATED] = {.key = "created_at"},
-    [LINE_VERSION] = {.key = "protocol_version"},
-    [LINE_CWD] = {.key = "cwd"},
-    [LINE_STAMP] = {.key = "timestamp"},
-    [LINE_OLD_TYPE] = {.parent = "message", .key = "type"},
-    [LINE_OLD_PAYLOAD] = {.parent = "message", .key = "payload"},
+#define KNOWN_AT(field) offsetof(struct known_line, field)
+
+static const struct wal__field known_fields[] = {
+    {"type", .at = WAL__LINE_AT(type)},
+    {"type", .at = KNOWN_AT(has_type), .kind = WAL__FIELD_IS_THERE},
+    {"time", .at = KNOWN_AT(time), .kind = WAL__FIELD_NUMBER},
+    {"created_at", .at = KNOWN_AT(created), .kind = WAL__FIELD_NUMBER},
+    {"protocol_version", .at = KNOWN_AT(version)},
+    {"cwd", .at = KNOWN_AT(cwd)},
+    {"timestamp", .at = KNOWN_AT(stamp), .kind = WAL__FIELD_NUMBER},
+    {"type", .parent = "message", .at = KNOWN_AT(old_type)},
+    {"payload", .parent = "message", .at = KNOWN_AT(payload), .kind = WAL__FIELD_CONTAINER},
+    {.key = NULL},
 };
 
 #define VERSION_NEWEST 5 /* 1.5 */
 
-static bool is_old(const struct wal__json_member *members)
-{
-    return members[LINE_STAMP].value.kind == WAL__JSON_NUMBER &&
-           members[LINE_OLD_TYPE].value.kind == WAL__JSON_STRING &&
-           members[LINE_OLD_PAYLOAD].value.kind == WAL__JSON_OBJECT;
-}
-
-static bool kimi_recognise(const void *data, size_t size, bool is_first)
+static bool kimi_recognise(const void *text, bool is_first)
 {
     static const char *const types[] = {"turn.prompt", "turn.steer", "context.append_message",
                                         "context.append_loop_event", "config.update"};
-    struct wal__json_member members[LINE_COUNT];
-    const struct wal__json_member *type = &members[LINE_TYPE];
+    const struct known_line *line = text;
 
-    if (wal__line_read(data, size, line_wanted, members, LINE_COUNT, NULL, NULL) != WAL__JSON_OK) {
-        return false;
-    }
-    if (is_first && wal__line_string_is(type, "metadata")) {
-        return members[LINE_VERSION].value.kind == WAL__JSON_STRING;
+    if (is_first && wal__model_text_is(line->info.type, "metadata")) {
+        return line->version.size > 0;
     }
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
-        if (wal__line_string_is(type, types[i])) {
+        if (wal__model_text_is(line->info.type, types[i])) {
             return true;
         }
     }
-    return type->value.kind == WAL__JSON_NONE && is_old(members);
+    return !line->has_type && line->stamp.size > 0 && line->old_type.size > 0 &&
+           line->payload.size > 0 && line->payload.data[0] == '{';
 }
 
 /* Whether the version is "1.N" with a greater N than is known, or another one. */
-static bool is_newer(const struct wal__json_member *version)
+static bool is_newer(struct wal__json_span span)
 {
-    struct wal__json_span span = wal__member_string(version);
     unsigned number = 0;
 
     if (span.size == 0) {
@@ -132,29 +125,22 @@ static int64_t read_seconds(struct wal__json_span number)
     return ms;
 }
 
-static enum wal__json_status kimi_read(const void *data, size_t size, struct wal__line_info *line,
-                                       size_t *error_offset)
+static void kimi_judge(void *text)
 {
-    struct wal__json_member members[LINE_COUNT];
-    enum wal__json_status status =
-        wal__line_read(data, size, line_wanted, members, LINE_COUNT, line, error_offset);
+    struct known_line *line = text;
+    struct wal__line_info *info = &line->info;
 
-    if (status != WAL__JSON_OK) {
-        return status;
+    if (wal__model_text_is(info->type, "config.update")) {
+        info->cwd = line->cwd;
     }
-    line->type = wal__member_string(&members[LINE_TYPE]);
-    if (line->type.size == 0) {
-        line->type = wal__member_string(&members[LINE_OLD_TYPE]);
+    if (info->type.size == 0) {
+        info->type = line->old_type;
     }
-    if (wal__line_string_is(&members[LINE_TYPE], "config.update")) {
-        line->cwd = wal__member_string(&members[LINE_CWD]);
+    if (!wal__model_time_read(line->time, &info->time_ms) &&
+        !wal__model_time_read(line->created, &info->time_ms)) {
+        info->time_ms = read_seconds(line->stamp);
     }
-    if (!wal__model_time_read(wal__member_number(&members[LINE_TIME]), &line->time_ms) &&
-        !wal__model_time_read(wal__member_number(&members[LINE_CREATED]), &line->time_ms)) {
-        line->time_ms = read_seconds(wal__member_number(&members[LINE_STAMP]));
-    }
-    line->has_newer_version = is_newer(&members[LINE_VERSION]);
-    return WAL__JSON_OK;
+    info->has_newer_version = is_newer(line->version);
 }
 
 /* --- content ------------------------------------------------------------- */
@@ -977,8 +963,10 @@ static const struct wal__dialect_write_ops kimi_write_ops = {
 const struct wal__dialect wal__dialect_kimi = {
     .name = "kimi",
     .summary = "sessions of Kimi Code and Kimi CLI, subagents too",
+    .line_fields = known_fields,
+    .line_size = sizeof(struct known_line),
     .recognise = kimi_recognise,
-    .read = kimi_read,
+    .judge = kimi_judge,
     .read_ops = &kimi_read_ops,
     .write_ops = &kimi_write_ops,
 };

@@ -38,66 +38,31 @@ static const struct wal__dialect_read_ops lines_read_ops = {.line = lines_line};
 
 /* --- the dialect --------------------------------------------------------- */
 
-enum {
-    LINE_TYPE,
-    LINE_ID,
-    LINE_UUID,
-    LINE_PARENT_ID,
-    LINE_PARENT_UUID,
-    LINE_TIME,
-    LINE_SESSION,
-    LINE_CWD,
-    LINE_ROLE,
-    LINE_COUNT
+static const struct wal__field line_fields[] = {
+    {"type", .at = WAL__LINE_AT(type)},
+    {"id", .at = WAL__LINE_AT(id)},
+    {"uuid", .at = WAL__LINE_AT(id)},
+    {"parentId", .at = WAL__LINE_AT(parent)},
+    {"parentUuid", .at = WAL__LINE_AT(parent)},
+    {"timestamp", .at = WAL__LINE_AT(time)},
+    {"sessionId", .at = WAL__LINE_AT(session)},
+    {"cwd", .at = WAL__LINE_AT(cwd)},
+    {"role", .at = WAL__LINE_AT(is_message), .kind = WAL__FIELD_IS_STRING},
+    {.key = NULL},
 };
 
-static const struct wal__json_member line_wanted[LINE_COUNT] = {
-    [LINE_TYPE] = {.key = "type"},
-    [LINE_ID] = {.key = "id"},
-    [LINE_UUID] = {.key = "uuid"},
-    [LINE_PARENT_ID] = {.key = "parentId"},
-    [LINE_PARENT_UUID] = {.key = "parentUuid"},
-    [LINE_TIME] = {.key = "timestamp"},
-    [LINE_SESSION] = {.key = "sessionId"},
-    [LINE_CWD] = {.key = "cwd"},
-    [LINE_ROLE] = {.key = "role"},
-};
-
-static struct wal__json_span first_string(const struct wal__json_member *members, size_t key,
-                                          size_t other)
+static void lines_judge(void *text)
 {
-    struct wal__json_span span = wal__member_string(&members[key]);
+    struct wal__line_info *line = text;
 
-    return span.size > 0 ? span : wal__member_string(&members[other]);
-}
-
-static enum wal__json_status lines_read(const void *data, size_t size, struct wal__line_info *line,
-                                        size_t *error_offset)
-{
-    struct wal__json_member members[LINE_COUNT];
-    enum wal__json_status status =
-        wal__line_read(data, size, line_wanted, members, LINE_COUNT, line, error_offset);
-
-    if (status != WAL__JSON_OK) {
-        return status;
-    }
-    line->id = first_string(members, LINE_ID, LINE_UUID);
-    line->parent = first_string(members, LINE_PARENT_ID, LINE_PARENT_UUID);
-    line->type = wal__member_string(&members[LINE_TYPE]);
-    line->time = wal__member_string(&members[LINE_TIME]);
-    line->session = wal__member_string(&members[LINE_SESSION]);
-    line->cwd = wal__member_string(&members[LINE_CWD]);
-    line->is_message = members[LINE_ROLE].value.kind == WAL__JSON_STRING;
-    if (line->parent.size > 0) {
-        line->link = WAL__LINK_EXPLICIT;
-    }
-    return WAL__JSON_OK;
+    line->link = line->parent.size > 0 ? WAL__LINK_EXPLICIT : WAL__LINK_PREVIOUS;
 }
 
 const struct wal__dialect wal__dialect_lines = {
     .name = "lines",
     .summary = "any file of one record a line",
-    .recognise = wal__line_recognise_none,
-    .read = lines_read,
+    .line_fields = line_fields,
+    .line_size = sizeof(struct wal__line_info),
+    .judge = lines_judge,
     .read_ops = &lines_read_ops,
 };

@@ -739,33 +739,25 @@ static const struct wal__dialect_read_ops opencode_read_ops = {.documents = open
 
 /* A message in one line, {info, parts}, as it is kept when the client added it to a session of the
  * log. */
-static enum wal__json_status opencode_read(const void *data, size_t size,
-                                           struct wal__line_info *line, size_t *error_offset)
-{
-    enum {
-        ID,
-        SESSION,
-        COUNT
-    };
-    static const struct wal__json_member wanted[COUNT] = {
-        [ID] = {.parent = "info", .key = "id"}, [SESSION] = {.parent = "info", .key = "sessionID"}};
-    struct wal__json_member members[COUNT];
-    enum wal__json_status status =
-        wal__line_read(data, size, wanted, members, COUNT, line, error_offset);
+static const struct wal__field line_fields[] = {
+    {"id", .parent = "info", .at = WAL__LINE_AT(id)},
+    {"sessionID", .parent = "info", .at = WAL__LINE_AT(session)},
+    {.key = NULL},
+};
 
-    if (status == WAL__JSON_OK) {
-        line->id = wal__member_string(&members[ID]);
-        line->session = wal__member_string(&members[SESSION]);
-        line->is_message = true;
-    }
-    return status;
+static void opencode_judge(void *text)
+{
+    struct wal__line_info *line = text;
+
+    line->is_message = true;
 }
 
 const struct wal__dialect wal__dialect_opencode = {
     .name = "opencode",
     .summary = "storage/ trees of OpenCode: session, message, part",
-    .recognise = wal__line_recognise_none,
-    .read = opencode_read,
+    .line_fields = line_fields,
+    .line_size = sizeof(struct wal__line_info),
+    .judge = opencode_judge,
     .read_ops = &opencode_read_ops,
     .write_ops = &wal__opencode_write_ops,
 };

@@ -749,103 +749,83 @@ static const struct wal__dialect_write_ops pi_write_ops = {
 
 /* --- the dialect --------------------------------------------------------- */
 
-enum {
-    PI_TYPE,
-    PI_ID,
-    PI_PARENT,
-    PI_TIME,
-    PI_CWD,
-    PI_NAME,
-    PI_VERSION,
-    PI_MESSAGE,
-    PI_STARTER,
-    PI_BRANCHED,
-    PI_TITLE,
-    PI_COUNT
+struct known_line {
+    struct wal__line_info info; /* first: offsets in it are offsets in the line */
+    struct wal__json_token parent;
+    struct wal__json_span cwd;
+    struct wal__json_span name;
+    struct wal__json_span version;
+    struct wal__json_span message;
+    struct wal__json_span starter;
+    struct wal__json_span branched;
+    struct wal__json_span title;
+    bool has_id;
+    bool has_version;
 };
 
-static const struct wal__json_member pi_wanted[PI_COUNT] = {
-    [PI_TYPE] = {.key = "type"},
-    [PI_ID] = {.key = "id"},
-    [PI_PARENT] = {.key = "parentId"},
-    [PI_TIME] = {.key = "timestamp"},
-    [PI_CWD] = {.key = "cwd"},
-    [PI_NAME] = {.key = "name"},
-    [PI_VERSION] = {.key = "version"},
-    [PI_MESSAGE] = {.key = "message"},
-    [PI_STARTER] = {.key = "parentSession"},
-    [PI_BRANCHED] = {.key = "branchedFrom"},
-    [PI_TITLE] = {.key = "title"},
+#define KNOWN_AT(field) offsetof(struct known_line, field)
+
+static const struct wal__field known_fields[] = {
+    {"type", .at = WAL__LINE_AT(type)},
+    {"id", .at = WAL__LINE_AT(id)},
+    {"id", .at = KNOWN_AT(has_id), .kind = WAL__FIELD_IS_THERE},
+    {"parentId", .at = KNOWN_AT(parent), .kind = WAL__FIELD_TOKEN},
+    {"timestamp", .at = WAL__LINE_AT(time)},
+    {"cwd", .at = KNOWN_AT(cwd)},
+    {"name", .at = KNOWN_AT(name)},
+    {"version", .at = KNOWN_AT(version), .kind = WAL__FIELD_NUMBER},
+    {"version", .at = KNOWN_AT(has_version), .kind = WAL__FIELD_IS_THERE},
+    {"message", .at = KNOWN_AT(message), .kind = WAL__FIELD_CONTAINER},
+    {"parentSession", .at = KNOWN_AT(starter)},
+    {"branchedFrom", .at = KNOWN_AT(branched)},
+    {"title", .at = KNOWN_AT(title)},
+    {.key = NULL},
 };
 
 /* Whether the line is the title of a file of omp. */
-static bool is_slot(const struct wal__json_member *members)
+static bool is_slot(const struct known_line *line)
 {
-    return wal__line_string_is(&members[PI_TYPE], "title") &&
-           members[PI_TITLE].value.kind == WAL__JSON_STRING &&
-           members[PI_ID].value.kind == WAL__JSON_NONE;
+    return wal__model_text_is(line->info.type, "title") && line->title.size > 0 && !line->has_id;
 }
 
-static bool pi_recognise(const void *data, size_t size, bool is_first)
+static bool pi_recognise(const void *text, bool is_first)
 {
-    struct wal__json_member members[PI_COUNT];
+    const struct known_line *line = text;
 
-    if (wal__line_read(data, size, pi_wanted, members, PI_COUNT, NULL, NULL) != WAL__JSON_OK) {
-        return false;
-    }
-    if (members[PI_ID].value.kind != WAL__JSON_STRING) {
-        return is_first && is_slot(members);
+    if (line->info.id.size == 0) {
+        return is_first && is_slot(line);
     }
     /* Versions of pi begin with 1, which its files do not state. */
-    if (is_first && wal__line_string_is(&members[PI_TYPE], "session")) {
-        return members[PI_VERSION].value.kind == WAL__JSON_NONE ||
-               wal__line_version_above(&members[PI_VERSION], 0);
+    if (is_first && wal__model_text_is(line->info.type, "session")) {
+        return !line->has_version || wal__line_version_above(line->version, 0);
     }
     /* Entries of a file without its header. */
-    return wal__line_string_is(&members[PI_TYPE], "message") &&
-           members[PI_PARENT].value.kind != WAL__JSON_NONE &&
-           members[PI_TIME].value.kind == WAL__JSON_STRING &&
-           members[PI_MESSAGE].value.kind == WAL__JSON_OBJECT;
+    return wal__model_text_is(line->info.type, "message") && line->parent.kind != WAL__JSON_NONE &&
+           line->info.time.size > 0 && line->message.size > 0 && line->message.data[0] == '{';
 }
 
-static enum wal__json_status pi_read(const void *data, size_t size, struct wal__line_info *line,
-                                     size_t *error_offset)
+static void pi_judge(void *text)
 {
-    struct wal__json_member members[PI_COUNT];
-    enum wal__json_status status =
-        wal__line_read(data, size, pi_wanted, members, PI_COUNT, line, error_offset);
+    struct known_line *line = text;
+    struct wal__line_info *info = &line->info;
 
-    if (status != WAL__JSON_OK) {
-        return status;
+    wal__line_set_parent(info, &line->parent);
+    if (wal__model_text_is(info->type, "session")) {
+        info->session = info->id;
+        info->cwd = line->cwd;
+        /* It may be "". */
+        info->starter = line->starter.size > 2 ? line->starter : line->branched;
+        info->link = WAL__LINK_ROOT;
+        info->is_header = true;
+        info->has_newer_version = wal__line_version_above(line->version, 3);
+    } else if (wal__model_text_is(info->type, "session_info")) {
+        info->title = line->name;
+    } else if (is_slot(line)) {
+        info->title = line->title;
+        info->head = WAL__HEAD_KEEP;
+        info->is_in_conversation = false;
+        info->is_preamble = true;
     }
-    line->id = wal__member_string(&members[PI_ID]);
-    line->parent = wal__member_string(&members[PI_PARENT]);
-    line->type = wal__member_string(&members[PI_TYPE]);
-    line->time = wal__member_string(&members[PI_TIME]);
-    if (wal__line_string_is(&members[PI_TYPE], "session")) {
-        line->session = line->id;
-        line->cwd = wal__member_string(&members[PI_CWD]);
-        line->starter = wal__member_string(&members[PI_STARTER]);
-        if (line->starter.size <= 2) { /* absent, or "" */
-            line->starter = wal__member_string(&members[PI_BRANCHED]);
-        }
-        line->link = WAL__LINK_ROOT;
-        line->is_header = true;
-        line->has_newer_version = wal__line_version_above(&members[PI_VERSION], 3);
-    } else if (members[PI_PARENT].value.kind == WAL__JSON_STRING) {
-        line->link = WAL__LINK_EXPLICIT;
-    } else if (members[PI_PARENT].value.kind == WAL__JSON_NULL) {
-        line->link = WAL__LINK_ROOT;
-    }
-    if (wal__line_string_is(&members[PI_TYPE], "session_info")) {
-        line->title = wal__member_string(&members[PI_NAME]);
-    } else if (is_slot(members)) {
-        line->title = wal__member_string(&members[PI_TITLE]);
-        line->head = WAL__HEAD_KEEP;
-        line->is_in_conversation = false;
-        line->is_preamble = true;
-    }
-    return WAL__JSON_OK;
 }
 
 /* Version 2 has ids, of kept entries too; version 3 another name of a role. */
@@ -867,8 +847,10 @@ const struct wal__dialect wal__dialect_pi = {
     .summary = "session files of pi, versions 1 to 3",
     .headers = WAL__HEADERS_ONE,
     .rewritten = pi_rewritten,
+    .line_fields = known_fields,
+    .line_size = sizeof(struct known_line),
     .recognise = pi_recognise,
-    .read = pi_read,
+    .judge = pi_judge,
     .read_ops = &pi_read_ops,
     .write_ops = &pi_write_ops,
 };

@@ -34,92 +34,66 @@
 
 /* --- lines --------------------------------------------------------------- */
 
-enum {
-    LINE_TYPE,
-    LINE_UUID,
-    LINE_PARENT,
-    LINE_TIME,
-    LINE_SESSION,
-    LINE_CWD,
-    LINE_SIDECHAIN,
-    LINE_AGENT,
-    LINE_ROLE,
-    LINE_PARTS,
-    LINE_PAYLOAD,
-    LINE_TITLE,
-    LINE_PARENT_SESSION,
-    LINE_FORK,
-    LINE_COUNT
+struct known_line {
+    struct wal__line_info info; /* first: offsets in it are offsets in the line */
+    struct wal__json_token parent;
+    struct wal__json_token parts;
+    struct wal__json_token payload;
+    struct wal__json_span role;
+    struct wal__json_span parent_session;
+    struct wal__json_span fork;
 };
 
-static const struct wal__json_member line_wanted[LINE_COUNT] = {
-    [LINE_TYPE] = {.key = "type"},
-    [LINE_UUID] = {.key = "uuid"},
-    [LINE_PARENT] = {.key = "parentUuid"},
-    [LINE_TIME] = {.key = "timestamp"},
-    [LINE_SESSION] = {.key = "sessionId"},
-    [LINE_CWD] = {.key = "cwd"},
-    [LINE_SIDECHAIN] = {.key = "isSidechain"},
-    [LINE_AGENT] = {.key = "agentId"},
-    [LINE_ROLE] = {.parent = "message", .key = "role"},
-    [LINE_PARTS] = {.parent = "message", .key = "parts"},
-    [LINE_PAYLOAD] = {.key = "systemPayload"},
-    [LINE_TITLE] = {.parent = "systemPayload", .key = "customTitle"},
-    [LINE_PARENT_SESSION] = {.parent = "systemPayload", .key = "parentSessionId"},
-    [LINE_FORK] = {.parent = "forkedFrom", .key = "sessionId"},
+#define KNOWN_AT(field) offsetof(struct known_line, field)
+
+static const struct wal__field known_fields[] = {
+    {"type", .at = WAL__LINE_AT(type)},
+    {"uuid", .at = WAL__LINE_AT(id)},
+    {"parentUuid", .at = KNOWN_AT(parent), .kind = WAL__FIELD_TOKEN},
+    {"timestamp", .at = WAL__LINE_AT(time)},
+    {"sessionId", .at = WAL__LINE_AT(session)},
+    {"cwd", .at = WAL__LINE_AT(cwd)},
+    {"isSidechain", .at = WAL__LINE_AT(is_subagent), .kind = WAL__FIELD_TRUE},
+    {"agentId", .at = WAL__LINE_AT(is_subagent), .kind = WAL__FIELD_IS_STRING},
+    {"role", .parent = "message", .at = KNOWN_AT(role)},
+    {"parts", .parent = "message", .at = KNOWN_AT(parts), .kind = WAL__FIELD_TOKEN},
+    {"systemPayload", .at = KNOWN_AT(payload), .kind = WAL__FIELD_TOKEN},
+    {"customTitle", .parent = "systemPayload", .at = WAL__LINE_AT(title)},
+    {"parentSessionId", .parent = "systemPayload", .at = KNOWN_AT(parent_session)},
+    {"sessionId", .parent = "forkedFrom", .at = KNOWN_AT(fork)},
+    {.key = NULL},
 };
 
-static bool qwen_recognise(const void *data, size_t size, bool is_first)
+static bool qwen_recognise(const void *text, bool is_first)
 {
-    struct wal__json_member members[LINE_COUNT];
-    const struct wal__json_member *type = &members[LINE_TYPE];
+    const struct known_line *line = text;
+    struct wal__json_span type = line->info.type;
+    bool has_parts = line->parts.kind == WAL__JSON_ARRAY;
 
     (void)is_first;
-    if (wal__line_read(data, size, line_wanted, members, LINE_COUNT, NULL, NULL) != WAL__JSON_OK ||
-        members[LINE_SESSION].value.kind != WAL__JSON_STRING) {
+    if (line->info.session.size == 0) {
         return false;
     }
-    if (wal__line_string_is(type, "system")) {
-        return members[LINE_PAYLOAD].value.kind == WAL__JSON_OBJECT ||
-               members[LINE_PARTS].value.kind == WAL__JSON_ARRAY;
+    if (wal__model_text_is(type, "system")) {
+        return line->payload.kind == WAL__JSON_OBJECT || has_parts;
     }
-    return wal__line_string_is(type, "tool_result") ||
-           ((wal__line_string_is(type, "user") || wal__line_string_is(type, "assistant")) &&
-            (members[LINE_PARTS].value.kind == WAL__JSON_ARRAY ||
-             wal__line_string_is(&members[LINE_ROLE], "model")));
+    return wal__model_text_is(type, "tool_result") ||
+           ((wal__model_text_is(type, "user") || wal__model_text_is(type, "assistant")) &&
+            (has_parts || wal__model_text_is(line->role, "model")));
 }
 
-static enum wal__json_status qwen_read(const void *data, size_t size, struct wal__line_info *line,
-                                       size_t *error_offset)
+static void qwen_judge(void *text)
 {
-    struct wal__json_member members[LINE_COUNT];
-    enum wal__json_status status =
-        wal__line_read(data, size, line_wanted, members, LINE_COUNT, line, error_offset);
+    struct known_line *line = text;
+    struct wal__line_info *info = &line->info;
 
-    if (status != WAL__JSON_OK) {
-        return status;
+    info->is_sidechain = info->is_subagent;
+    info->head = info->is_sidechain ? WAL__HEAD_KEEP : WAL__HEAD_MOVE;
+    info->starter = info->is_subagent ? info->session : line->fork;
+    if (info->starter.size == 0) {
+        info->starter = line->parent_session;
     }
-    line->id = wal__member_string(&members[LINE_UUID]);
-    line->type = wal__member_string(&members[LINE_TYPE]);
-    line->time = wal__member_string(&members[LINE_TIME]);
-    line->session = wal__member_string(&members[LINE_SESSION]);
-    line->cwd = wal__member_string(&members[LINE_CWD]);
-    line->title = wal__member_string(&members[LINE_TITLE]);
-    line->is_subagent = members[LINE_AGENT].value.kind == WAL__JSON_STRING ||
-                        wal__member_is_true(&members[LINE_SIDECHAIN]);
-    line->is_sidechain = line->is_subagent;
-    line->head = line->is_sidechain ? WAL__HEAD_KEEP : WAL__HEAD_MOVE;
-    line->starter = line->is_subagent ? line->session : wal__member_string(&members[LINE_FORK]);
-    if (line->starter.size == 0) {
-        line->starter = wal__member_string(&members[LINE_PARENT_SESSION]);
-    }
-    line->parent = wal__member_string(&members[LINE_PARENT]);
-    if (line->parent.size > 0) {
-        line->link = WAL__LINK_EXPLICIT;
-    } else if (members[LINE_PARENT].value.kind == WAL__JSON_NULL) {
-        line->link = WAL__LINK_ROOT;
-    }
-    return WAL__JSON_OK;
+    wal__line_set_parent(info, &line->parent);
 }
 
 /* --- records ------------------------------------------------------------- */
@@ -753,8 +727,10 @@ static const struct wal__dialect_write_ops qwen_write_ops = {
 const struct wal__dialect wal__dialect_qwen = {
     .name = "qwen",
     .summary = "sessions of Qwen Code, subagents too",
+    .line_fields = known_fields,
+    .line_size = sizeof(struct known_line),
     .recognise = qwen_recognise,
-    .read = qwen_read,
+    .judge = qwen_judge,
     .read_ops = &qwen_read_ops,
     .write_ops = &qwen_write_ops,
 };

@@ -312,68 +312,56 @@ static const struct wal__dialect_write_ops rollouts_write_ops = {
 
 /* --- the dialect --------------------------------------------------------- */
 
-enum {
-    LINE_TYPE,
-    LINE_ID,
-    LINE_TIME,
-    LINE_CWD,
-    LINE_PROVIDER,
-    LINE_MODEL,
-    LINE_VERSION,
-    LINE_COUNT
+struct known_line {
+    struct wal__line_info info; /* first: offsets in it are offsets in the line */
+    struct wal__json_span id;
+    struct wal__json_span cwd;
+    struct wal__json_span provider;
+    struct wal__json_span model;
+    bool has_version;
 };
 
-static const struct wal__json_member line_wanted[LINE_COUNT] = {
-    [LINE_TYPE] = {.key = "type"},         [LINE_ID] = {.key = "id"},
-    [LINE_TIME] = {.key = "timestamp"},    [LINE_CWD] = {.key = "cwd"},
-    [LINE_PROVIDER] = {.key = "provider"}, [LINE_MODEL] = {.key = "model"},
-    [LINE_VERSION] = {.key = "version"},
+#define KNOWN_AT(field) offsetof(struct known_line, field)
+
+static const struct wal__field known_fields[] = {
+    {"type", .at = WAL__LINE_AT(type)},
+    {"id", .at = KNOWN_AT(id)},
+    {"timestamp", .at = WAL__LINE_AT(time)},
+    {"cwd", .at = KNOWN_AT(cwd)},
+    {"provider", .at = KNOWN_AT(provider)},
+    {"model", .at = KNOWN_AT(model)},
+    {"version", .at = KNOWN_AT(has_version), .kind = WAL__FIELD_IS_THERE},
+    {.key = NULL},
 };
 
-static bool rollouts_recognise(const void *data, size_t size, bool is_first)
+static bool rollouts_recognise(const void *text, bool is_first)
 {
-    struct wal__json_member members[LINE_COUNT];
+    const struct known_line *line = text;
 
-    if (!is_first ||
-        wal__line_read(data, size, line_wanted, members, LINE_COUNT, NULL, NULL) != WAL__JSON_OK ||
-        !wal__line_string_is(&members[LINE_TYPE], "session") ||
-        members[LINE_VERSION].value.kind != WAL__JSON_NONE) {
-        return false;
-    }
-    for (size_t i = LINE_ID; i <= LINE_MODEL; i++) {
-        if (members[i].value.kind != WAL__JSON_STRING) {
-            return false;
-        }
-    }
-    return true;
+    return is_first && wal__model_text_is(line->info.type, "session") && !line->has_version &&
+           line->id.size > 0 && line->info.time.size > 0 && line->cwd.size > 0 &&
+           line->provider.size > 0 && line->model.size > 0;
 }
 
-static enum wal__json_status rollouts_read(const void *data, size_t size,
-                                           struct wal__line_info *line, size_t *error_offset)
+static void rollouts_judge(void *text)
 {
-    struct wal__json_member members[LINE_COUNT];
-    enum wal__json_status status =
-        wal__line_read(data, size, line_wanted, members, LINE_COUNT, line, error_offset);
+    struct known_line *line = text;
 
-    if (status != WAL__JSON_OK) {
-        return status;
+    line->info.is_header = wal__model_text_is(line->info.type, "session");
+    if (line->info.is_header) {
+        line->info.session = line->id;
+        line->info.cwd = line->cwd;
     }
-    line->type = wal__member_string(&members[LINE_TYPE]);
-    line->time = wal__member_string(&members[LINE_TIME]);
-    if (wal__line_string_is(&members[LINE_TYPE], "session")) {
-        line->session = wal__member_string(&members[LINE_ID]);
-        line->cwd = wal__member_string(&members[LINE_CWD]);
-        line->is_header = true;
-    }
-    return WAL__JSON_OK;
 }
 
 const struct wal__dialect wal__dialect_rollouts = {
     .name = "rollouts",
     .summary = "session files of rollouts",
     .headers = WAL__HEADERS_ONE,
+    .line_fields = known_fields,
+    .line_size = sizeof(struct known_line),
     .recognise = rollouts_recognise,
-    .read = rollouts_read,
+    .judge = rollouts_judge,
     .read_ops = &rollouts_read_ops,
     .write_ops = &rollouts_write_ops,
 };

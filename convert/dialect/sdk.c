@@ -436,46 +436,21 @@ static const struct wal__dialect_write_ops spec11_write_ops = {
 
 /* --- the dialects -------------------------------------------------------- */
 
-enum wal__json_status wal__line_read_generic(const void *data, size_t size,
-                                             struct wal__line_info *line, size_t *error_offset)
-{
-    enum {
-        UUID,
-        ID,
-        TYPE,
-        TIME,
-        ROLE,
-        NESTED_ROLE,
-        COUNT
-    };
-    static const struct wal__json_member wanted[COUNT] = {
-        [UUID] = {.key = "uuid"}, [ID] = {.key = "id"},
-        [TYPE] = {.key = "type"}, [TIME] = {.key = "timestamp"},
-        [ROLE] = {.key = "role"}, [NESTED_ROLE] = {.parent = "message", .key = "role"},
-    };
-    struct wal__json_member members[COUNT];
-    enum wal__json_status status =
-        wal__line_read(data, size, wanted, members, COUNT, line, error_offset);
-
-    if (status != WAL__JSON_OK) {
-        return status;
-    }
-    line->id = wal__member_string(&members[UUID]);
-    line->type = wal__member_string(&members[TYPE]);
-    line->time = wal__member_string(&members[TIME]);
-    if (line->id.size == 0) {
-        line->id = wal__member_string(&members[ID]);
-    }
-    line->is_message = members[ROLE].value.kind == WAL__JSON_STRING ||
-                       members[NESTED_ROLE].value.kind == WAL__JSON_STRING;
-    return WAL__JSON_OK;
-}
+static const struct wal__field line_fields[] = {
+    {"uuid", .at = WAL__LINE_AT(id)},
+    {"id", .at = WAL__LINE_AT(id)},
+    {"type", .at = WAL__LINE_AT(type)},
+    {"timestamp", .at = WAL__LINE_AT(time)},
+    {"role", .at = WAL__LINE_AT(is_message), .kind = WAL__FIELD_IS_STRING},
+    {"role", .parent = "message", .at = WAL__LINE_AT(is_message), .kind = WAL__FIELD_IS_STRING},
+    {.key = NULL},
+};
 
 const struct wal__dialect wal__dialect_sdk = {
     .name = "sdk",
     .summary = "session directories: metadata.json, messages.jsonl",
-    .recognise = wal__line_recognise_none,
-    .read = wal__line_read_generic,
+    .line_fields = line_fields,
+    .line_size = sizeof(struct wal__line_info),
     .read_ops = &sdk_read_ops,
     .write_ops = &sdk_write_ops,
 };
@@ -483,8 +458,8 @@ const struct wal__dialect wal__dialect_sdk = {
 const struct wal__dialect wal__dialect_spec11 = {
     .name = "spec11",
     .summary = "sessions/ID directories of a project, with its hash",
-    .recognise = wal__line_recognise_none,
-    .read = wal__line_read_generic,
+    .line_fields = line_fields,
+    .line_size = sizeof(struct wal__line_info),
     .read_ops = &sdk_read_ops,
     .write_ops = &spec11_write_ops,
 };

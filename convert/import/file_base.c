@@ -118,7 +118,8 @@ static bool find_ordinal(const struct wal__import_file *file, struct wal_session
         struct wal__line_info line;
 
         if ((entry.flags & (WAL_ENTRY_REDACTED | WAL_ENTRY_OUT_OF_LINE)) == 0 &&
-            file->probe.dialect->read(text.data, text.size, &line, NULL) == WAL__JSON_OK &&
+            wal__line_read(file->probe.dialect, text.data, text.size, &line, NULL) ==
+                WAL__JSON_OK &&
             line.ordinal.size > 0 && wal__json_integer(line.ordinal, &ordinal) == WAL__JSON_OK &&
             (ordinal < next || ordinal == INT64_MAX)) {
             ordinal = next;

@@ -752,7 +752,8 @@ static bool is_preamble(const struct wal__dialect *dialect, const struct wal__pi
 {
     struct wal__line_info line;
 
-    return dialect->read(piece->data, piece->size, &line, NULL) == WAL__JSON_OK && line.is_preamble;
+    return wal__line_read(dialect, piece->data, piece->size, &line, NULL) == WAL__JSON_OK &&
+           line.is_preamble;
 }
 
 /* Which of two forms the session and the file are. */

@@ -983,7 +983,7 @@ static void probe_line(struct wal__arena *arena, struct wal__file_probe *probe,
     if (dialect == NULL) {
         dialect = &wal__dialect_lines;
     }
-    if (dialect->read(text.data, text.size, &line, NULL) != WAL__JSON_OK) {
+    if (wal__line_read(dialect, text.data, text.size, &line, NULL) != WAL__JSON_OK) {
         return;
     }
     probe->parsed++;

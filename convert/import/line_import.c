@@ -376,9 +376,9 @@ static bool is_copied_parent(struct wal__import_lines *lines, struct parsed *par
         struct wal__line_info line;
         char id[WAL__LINE_ID_SIZE];
 
-        is_found = lines->dialect->read(text.data, text.size, &line, NULL) == WAL__JSON_OK &&
-                   wal__string_decode(line.id, NAME_MAX_SIZE, id) &&
-                   strcmp(id, parsed->parent) == 0;
+        is_found =
+            wal__line_read(lines->dialect, text.data, text.size, &line, NULL) == WAL__JSON_OK &&
+            wal__string_decode(line.id, NAME_MAX_SIZE, id) && strcmp(id, parsed->parent) == 0;
     }
     if (is_found) {
         snprintf(parsed->parent, sizeof(parsed->parent), "%.*s", (int)entry.id.size,
@@ -455,7 +455,7 @@ static void read_step(const struct wal__import_lines *lines, struct wal_slice pa
     step->is_side = step->is_stranger;
     if (payload.size <= STEP_SIZE_MAX && !step->is_stranger && !has_mark(meta, "replay") &&
         !wal__line_is_blank(text.data, text.size) &&
-        lines->dialect->read(text.data, text.size, &line, NULL) == WAL__JSON_OK) {
+        wal__line_read(lines->dialect, text.data, text.size, &line, NULL) == WAL__JSON_OK) {
         set_step(lines, &line, (size_t)payload.size, step);
     }
 }
@@ -967,7 +967,7 @@ static void parse_line(struct wal__import_lines *lines, const struct wal__piece 
 
     *parsed = (struct parsed){.flags = WAL_ENTRY_LINE};
     if (!is_blank) {
-        status = lines->dialect->read(text.data, text.size, &line, &offset);
+        status = wal__line_read(lines->dialect, text.data, text.size, &line, &offset);
     }
     if (!is_blank && status == WAL__JSON_OK) {
         parse_object(lines, piece, &line, text, parsed);
@@ -1221,7 +1221,7 @@ static void find_main(struct wal__import_lines *lines)
                                 NULL) == WAL_OK) {
         struct wal__json_span text = wal__line_text(entry.payload.data, (size_t)entry.payload.size);
 
-        if (lines->dialect->read(text.data, text.size, &line, NULL) == WAL__JSON_OK &&
+        if (wal__line_read(lines->dialect, text.data, text.size, &line, NULL) == WAL__JSON_OK &&
             line.head != WAL__HEAD_KEEP) {
             return;
         }

@@ -92,7 +92,8 @@ static bool is_message_with_uuid(const struct wal__piece *piece)
     struct wal__json_member uuid = {.key = "uuid"};
     struct wal__line_info line;
 
-    return wal__line_read_generic(piece->data, piece->size, &line, NULL) == WAL__JSON_OK &&
+    return wal__line_read(&wal__dialect_sdk, piece->data, piece->size, &line, NULL) ==
+               WAL__JSON_OK &&
            line.is_message &&
            wal__model_members((struct wal__json_span){(const uint8_t *)piece->data, piece->size},
                               &uuid, 1, NULL) == WAL__JSON_OK &&

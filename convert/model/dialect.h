@@ -18,6 +18,7 @@
 #include "convert/model/model.h"
 #include "format/json/json_scan.h"
 
+struct wal__field;
 struct wal__json_out;
 struct wal__model_writer;
 
@@ -120,17 +121,18 @@ struct wal__dialect {
      * writes none again. */
     const char *const *replay_members;
 
-    /* Whether this valid line can only be of this dialect. `is_first`: only blank lines precede it
-     * in its file. */
-    bool (*recognise)(const void *data, size_t size, bool is_first);
+    /* What is read of a line: members that are fields of a struct of this size, which begins with a
+     * struct wal__line_info. */
+    const struct wal__field *line_fields;
+    size_t line_size;
 
-    /*
-     * Reads a line without its newline and byte order mark. JSON that is not
-     * an object yields empty fields. Fails if the line is not JSON; then sets
-     * *error_offset, unless it is NULL, to the offset of the first error.
-     */
-    enum wal__json_status (*read)(const void *data, size_t size, struct wal__line_info *line,
-                                  size_t *error_offset);
+    /* Whether such a line can only be of this dialect. `is_first`: only blank lines precede it in
+     * its file. NULL: no line is. */
+    bool (*recognise)(const void *line, bool is_first);
+
+    /* Completes the info of such a line, which is part of the conversation, moves the head, and
+     * whose parent is the previous line. NULL: it is complete. */
+    void (*judge)(void *line);
 
     /* NULL if the dialect's sessions cannot be converted. */
     const struct wal__dialect_read_ops *read_ops;
@@ -292,11 +294,17 @@ const struct wal__dialect *wal__dialect_recognise(const void *data, size_t size,
 /* Returns the line without a byte order mark. */
 struct wal__json_span wal__line_text(const void *data, size_t size);
 
-/* For dialects whose sessions are directories: read a line of a file of messages or of a
- * transcript; recognise no line. */
-enum wal__json_status wal__line_read_generic(const void *data, size_t size,
-                                             struct wal__line_info *line, size_t *error_offset);
-bool wal__line_recognise_none(const void *data, size_t size, bool is_first);
+/* Whether this line can only be of the dialect. `is_first`: only blank lines precede it in its
+ * file. */
+bool wal__line_recognise(const struct wal__dialect *dialect, const void *data, size_t size,
+                         bool is_first);
+
+/* Reads a line without its newline and byte order mark. JSON that is not an object yields empty
+ * fields. Fails if the line is not JSON; then sets *error_offset, unless it is NULL, to the offset
+ * of the first error. */
+enum wal__json_status wal__line_read(const struct wal__dialect *dialect, const void *data,
+                                     size_t size, struct wal__line_info *info,
+                                     size_t *error_offset) WAL__JSON_CHECKED;
 
 /* Whether two lines differ in the members of a list only: struct wal__dialect, rewritten. */
 bool wal__line_is_same(struct wal__json_span a, struct wal__json_span b,
@@ -307,19 +315,15 @@ bool wal__line_is_blank(const void *data, size_t size);
 
 /* The functions below are for dialects. */
 
+#define WAL__LINE_AT(field) offsetof(struct wal__line_info, field)
+
 /* Whether the member is that string. */
 bool wal__line_string_is(const struct wal__json_member *member, const char *text);
 
-/* Reads the wanted members of a line; all members of JSON that is not an object are absent. Sets
- * *line, unless it is NULL, to a line of the conversation that moves the head, and whose parent is
- * the previous line. */
-enum wal__json_status wal__line_read(const void *data, size_t size,
-                                     const struct wal__json_member *wanted,
-                                     struct wal__json_member *members, size_t count,
-                                     struct wal__line_info *line,
-                                     size_t *error_offset) WAL__JSON_CHECKED;
+/* Sets the parent and the link: an id, or null for a root. */
+void wal__line_set_parent(struct wal__line_info *line, const struct wal__json_token *parent);
 
-/* Whether the member is a version number above `known`. */
-bool wal__line_version_above(const struct wal__json_member *member, int64_t known);
+/* Whether there is a version number, and it is above `known`. */
+bool wal__line_version_above(struct wal__json_span number, int64_t known);
 
 #endif

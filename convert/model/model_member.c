@@ -302,50 +302,6 @@ bool wal__line_string_is(const struct wal__json_member *member, const char *text
     return member->value.kind == WAL__JSON_STRING && wal__json_string_is(member->value.span, text);
 }
 
-enum wal__json_status wal__line_read(const void *data, size_t size,
-                                     const struct wal__json_member *wanted,
-                                     struct wal__json_member *members, size_t count,
-                                     struct wal__line_info *line, size_t *error_offset)
-{
-    enum wal__json_status status;
-    bool has_duplicate_key = false;
-
-    memcpy(members, wanted, count * sizeof(members[0]));
-    status = wal__json_members(data, size, members, count, error_offset);
-    if (status != WAL__JSON_OK && status != WAL__JSON_NOT_OBJECT) {
-        return status;
-    }
-    for (size_t i = 0; i < count; i++) {
-        if (status == WAL__JSON_NOT_OBJECT) {
-            members[i].value.kind = WAL__JSON_NONE;
-        }
-        has_duplicate_key |= members[i].is_duplicate;
-    }
-    if (line != NULL) {
-        *line = (struct wal__line_info){.link = WAL__LINK_PREVIOUS,
-                                        .head = WAL__HEAD_MOVE,
-                                        .is_in_conversation = true,
-                                        .has_duplicate_key = has_duplicate_key};
-    }
-    return WAL__JSON_OK;
-}
-
-bool wal__line_recognise_none(const void *data, size_t size, bool is_first)
-{
-    (void)data;
-    (void)size;
-    (void)is_first;
-    return false;
-}
-
-bool wal__line_version_above(const struct wal__json_member *member, int64_t known)
-{
-    int64_t version;
-
-    return member->value.kind == WAL__JSON_NUMBER &&
-           (wal__json_integer(member->value.span, &version) != WAL__JSON_OK || version > known);
-}
-
 /* The tokens of a line without those of some members. */
 struct kept_tokens {
     struct wal__json_scan scan;
@@ -481,6 +437,8 @@ static struct wal__json_span value_of(const struct wal__json_member *member,
         return wal__member_raw(member);
     case WAL__FIELD_TOKEN:
     case WAL__FIELD_TRUE:
+    case WAL__FIELD_IS_STRING:
+    case WAL__FIELD_IS_THERE:
     case WAL__FIELD_KNOWN:
         break;
     }
@@ -495,6 +453,10 @@ static void set_field(const struct wal__field *field, const struct wal__json_mem
 
     if (field->kind == WAL__FIELD_TRUE) {
         *(bool *)at |= wal__member_is_true(member);
+    } else if (field->kind == WAL__FIELD_IS_STRING) {
+        *(bool *)at |= member->value.kind == WAL__JSON_STRING;
+    } else if (field->kind == WAL__FIELD_IS_THERE) {
+        *(bool *)at |= member->value.kind != WAL__JSON_NONE;
     } else if (field->kind == WAL__FIELD_TOKEN) {
         struct wal__json_token *token = at;
         *token = token->kind == WAL__JSON_NONE ? member->value : *token;
@@ -513,6 +475,80 @@ static size_t set_fields(const struct wal__field *fields, const struct wal__json
         set_field(&fields[count], &members[count], base);
     }
     return count;
+}
+
+/* A line as its dialect reads it. */
+union line {
+    struct wal__line_info info;
+    max_align_t alignment;
+    uint8_t bytes[1024];
+};
+
+static enum wal__json_status read_line(const struct wal__dialect *dialect, const void *data,
+                                       size_t size, union line *line, size_t *error_offset)
+{
+    struct wanted wanted;
+    enum wal__json_status status;
+
+    wanted.count = 0; /* the members are large */
+    want(&wanted, dialect->line_fields);
+    status = wal__json_members(data, size, wanted.members, wanted.count, error_offset);
+    if (status != WAL__JSON_OK && status != WAL__JSON_NOT_OBJECT) {
+        return status;
+    }
+    WAL__ASSERT(dialect->line_size >= sizeof(line->info) && dialect->line_size <= sizeof(*line));
+    memset(line, 0, dialect->line_size);
+    line->info.is_in_conversation = true;
+    if (status == WAL__JSON_OK) {
+        (void)set_fields(dialect->line_fields, wanted.members, line);
+    }
+    for (size_t i = 0; status == WAL__JSON_OK && i < wanted.count; i++) {
+        line->info.has_duplicate_key |= wanted.members[i].is_duplicate;
+    }
+    return WAL__JSON_OK;
+}
+
+bool wal__line_recognise(const struct wal__dialect *dialect, const void *data, size_t size,
+                         bool is_first)
+{
+    union line line;
+
+    return dialect->recognise != NULL &&
+           read_line(dialect, data, size, &line, NULL) == WAL__JSON_OK &&
+           dialect->recognise(&line, is_first);
+}
+
+enum wal__json_status wal__line_read(const struct wal__dialect *dialect, const void *data,
+                                     size_t size, struct wal__line_info *info, size_t *error_offset)
+{
+    union line line;
+    enum wal__json_status status = read_line(dialect, data, size, &line, error_offset);
+
+    if (status == WAL__JSON_OK) {
+        if (dialect->judge != NULL) {
+            dialect->judge(&line);
+        }
+        *info = line.info;
+    }
+    return status;
+}
+
+void wal__line_set_parent(struct wal__line_info *line, const struct wal__json_token *parent)
+{
+    if (parent->kind == WAL__JSON_STRING) {
+        line->parent = parent->span;
+        line->link = WAL__LINK_EXPLICIT;
+    } else if (parent->kind == WAL__JSON_NULL) {
+        line->link = WAL__LINK_ROOT;
+    }
+}
+
+bool wal__line_version_above(struct wal__json_span number, int64_t known)
+{
+    int64_t version;
+
+    return number.size > 0 &&
+           (wal__json_integer(number, &version) != WAL__JSON_OK || version > known);
 }
 
 enum wal__json_status wal__fields_read(struct wal__json_span object,

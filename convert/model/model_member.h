@@ -124,6 +124,8 @@ enum wal__field_kind {
     WAL__FIELD_RAW,       /* anything */
     WAL__FIELD_TOKEN,     /* anything; struct wal__json_token */
     WAL__FIELD_TRUE,      /* bool: the value is true */
+    WAL__FIELD_IS_STRING, /* bool: the value is a string */
+    WAL__FIELD_IS_THERE,  /* bool: the member is not absent */
     WAL__FIELD_KNOWN      /* not read, and not counted as unknown */
 };
 

@@ -451,7 +451,7 @@ static bool read_line(const struct wal__dialect *dialect, const struct wal_entry
 
     return (entry->flags & WAL_ENTRY_LINE) != 0 && (entry->flags & WAL_ENTRY_REDACTED) == 0 &&
            !wal__line_is_blank(text.data, text.size) && !wal__entry_meta(entry).is_opaque &&
-           dialect->read(text.data, text.size, line, NULL) == WAL__JSON_OK;
+           wal__line_read(dialect, text.data, text.size, line, NULL) == WAL__JSON_OK;
 }
 
 static bool is_used(const struct wal__copy_ids *ids, struct wal__json_span text)
@@ -1011,7 +1011,8 @@ static void read_stored_line(struct wal__session_items *items, const struct wal_
         return;
     }
     if (reader == NULL || reader->dialect->read_ops->line == NULL || meta.is_opaque ||
-        reader->dialect->read(line.text.data, line.text.size, &read, NULL) != WAL__JSON_OK) {
+        wal__line_read(reader->dialect, line.text.data, line.text.size, &read, NULL) !=
+            WAL__JSON_OK) {
         items->damaged++;
         emit_placeholder(items, entry);
         return;

@@ -532,7 +532,7 @@ static enum wal_status view_import_line(struct wal__view_importer *importer,
     struct wal__json_span text = wal__line_text(imported->text.data, imported->text.size);
     enum wal_status status;
 
-    if (dialect->read(text.data, text.size, &imported->line, NULL) != WAL__JSON_OK) {
+    if (wal__line_read(dialect, text.data, text.size, &imported->line, NULL) != WAL__JSON_OK) {
         imported->line =
             (struct wal__line_info){.link = WAL__LINK_PREVIOUS, .head = WAL__HEAD_KEEP};
         imported->is_inexact = true;

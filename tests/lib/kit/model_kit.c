@@ -254,7 +254,7 @@ static void read_line(struct reading *reading, struct wal__json_span text, size_
     struct wal__line_info line;
 
     if (wal__line_is_blank(text.data, text.size) ||
-        reading->dialect->read(text.data, text.size, &line, NULL) != WAL__JSON_OK) {
+        wal__line_read(reading->dialect, text.data, text.size, &line, NULL) != WAL__JSON_OK) {
         reading->kit->damaged += text.size > 0 ? 1 : 0;
         return;
     }
@@ -290,7 +290,8 @@ static void each_line(struct reading *reading, const struct model_kit_file *file
         struct wal__line_info line;
         if (!only_looks) {
             read_line(reading, text, ++number, stream);
-        } else if (reading->dialect->read(text.data, text.size, &line, NULL) == WAL__JSON_OK) {
+        } else if (wal__line_read(reading->dialect, text.data, text.size, &line, NULL) ==
+                   WAL__JSON_OK) {
             reading->has_mainline |= line.is_in_conversation && !line.is_sidechain;
         }
         at += size + 1;

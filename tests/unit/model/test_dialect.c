@@ -29,7 +29,7 @@ static struct wal__line_info read_as(const char *name, const char *text)
     const struct wal__dialect *dialect = wal__dialect_find(name);
 
     assert_non_null(dialect);
-    assert_int_equal(dialect->read(text, strlen(text), &line, NULL), WAL__JSON_OK);
+    assert_int_equal(wal__line_read(dialect, text, strlen(text), &line, NULL), WAL__JSON_OK);
     return line;
 }
 
@@ -412,7 +412,7 @@ TEST(dialect__invalid_line_leaves_the_outputs)
     for (size_t d = 0; wal__dialect_at(d) != NULL; d++) {
         memcpy(&line, &before, sizeof(line));
         offset = 0;
-        assert_int_equal(wal__dialect_at(d)->read(text, sizeof(text) - 1, &line, &offset),
+        assert_int_equal(wal__line_read(wal__dialect_at(d), text, sizeof(text) - 1, &line, &offset),
                          WAL__JSON_SYNTAX);
         assert_memory_equal(&line, &before, sizeof(line));
         assert_int_equal(offset, sizeof(text) - 1 - 1);

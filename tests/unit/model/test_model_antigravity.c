@@ -23,7 +23,7 @@ static void assert_is(struct wal__json_span span, const char *text)
 
 static bool is_recognised(const char *line)
 {
-    return wal__dialect_antigravity.recognise(line, strlen(line), false);
+    return wal__line_recognise(&wal__dialect_antigravity, line, strlen(line), false);
 }
 
 /* The directory of a step, as its line has it, in an allocation of the line's size. */
@@ -34,7 +34,8 @@ static void assert_directory(const char *line, const char *expected)
 
     assert_non_null(exact);
     memcpy(exact, line, strlen(line));
-    assert_int_equal(wal__dialect_antigravity.read(exact, strlen(line), &info, NULL), WAL__JSON_OK);
+    assert_int_equal(wal__line_read(&wal__dialect_antigravity, exact, strlen(line), &info, NULL),
+                     WAL__JSON_OK);
     assert_int_equal(info.has_inner_cwd, expected != NULL);
     assert_int_equal(info.cwd.size, expected != NULL ? strlen(expected) : 0);
     if (expected != NULL) {

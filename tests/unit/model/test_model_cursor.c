@@ -24,7 +24,8 @@ static struct wal__line_info read_line(const char *text)
 {
     struct wal__line_info line;
 
-    assert_int_equal(wal__dialect_cursor.read(text, strlen(text), &line, NULL), WAL__JSON_OK);
+    assert_int_equal(wal__line_read(&wal__dialect_cursor, text, strlen(text), &line, NULL),
+                     WAL__JSON_OK);
     return line;
 }
 
@@ -49,8 +50,9 @@ TEST(model_cursor__recognised_without_ids)
     };
 
     for (size_t i = 0; i < COUNT(cases); i++) {
-        assert_int_equal(wal__dialect_cursor.recognise(cases[i].line, strlen(cases[i].line), true),
-                         cases[i].is_cursor);
+        assert_int_equal(
+            wal__line_recognise(&wal__dialect_cursor, cases[i].line, strlen(cases[i].line), true),
+            cases[i].is_cursor);
     }
 }
 

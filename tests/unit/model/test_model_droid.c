@@ -18,14 +18,14 @@ static void assert_is(struct wal__json_span span, const char *text)
 
 static bool is_recognised(const char *line, bool is_first)
 {
-    return wal__dialect_droid.recognise(line, strlen(line), is_first);
+    return wal__line_recognise(&wal__dialect_droid, line, strlen(line), is_first);
 }
 
 TEST(model_droid__header_identifies_the_session)
 {
     struct wal__line_info line;
 
-    assert_int_equal(wal__dialect_droid.read(HEADER, sizeof(HEADER) - 2, &line, NULL),
+    assert_int_equal(wal__line_read(&wal__dialect_droid, HEADER, sizeof(HEADER) - 2, &line, NULL),
                      WAL__JSON_OK);
     assert_is(line.session, "s");
     assert_is(line.title, "T");

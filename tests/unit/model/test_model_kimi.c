@@ -29,7 +29,8 @@ static struct wal__line_info read_line(const char *text)
 {
     struct wal__line_info line;
 
-    assert_int_equal(wal__dialect_kimi.read(text, strlen(text), &line, NULL), WAL__JSON_OK);
+    assert_int_equal(wal__line_read(&wal__dialect_kimi, text, strlen(text), &line, NULL),
+                     WAL__JSON_OK);
     return line;
 }
 
@@ -136,7 +137,7 @@ TEST(model_kimi__records_of_the_older_client)
                  OLD("ContentPart", "\"type\":\"text\",\"text\":\"ok\"") OLD("ToolCall", "%s")
                      OLD("ToolResult", "%s") OLD("StatusUpdate", "%s"),
              call, result, usage);
-    assert_true(wal__dialect_kimi.recognise(text, strcspn(text, "\n"), false));
+    assert_true(wal__line_recognise(&wal__dialect_kimi, text, strcspn(text, "\n"), false));
     model_kit_read_text(&kit, "kimi", text);
     assert_int_equal(kit.count, 6);
     assert_is(kit.items[0].blocks[0].text, "go");

@@ -42,7 +42,8 @@ static struct wal__line_info read_line(const char *text)
 {
     struct wal__line_info line;
 
-    assert_int_equal(wal__dialect_qwen.read(text, strlen(text), &line, NULL), WAL__JSON_OK);
+    assert_int_equal(wal__line_read(&wal__dialect_qwen, text, strlen(text), &line, NULL),
+                     WAL__JSON_OK);
     return line;
 }
 
@@ -276,8 +277,9 @@ TEST(model_qwen__recognised_by_its_message_or_payload)
     };
 
     for (size_t i = 0; i < COUNT(cases); i++) {
-        assert_int_equal(wal__dialect_qwen.recognise(cases[i].line, strlen(cases[i].line), true),
-                         cases[i].is_qwen);
+        assert_int_equal(
+            wal__line_recognise(&wal__dialect_qwen, cases[i].line, strlen(cases[i].line), true),
+            cases[i].is_qwen);
     }
 }
 

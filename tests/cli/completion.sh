@@ -65,7 +65,9 @@ offers 'agentwal doc g' get
 offers 'agentwal doc get al' alpha alpine-2
 offers 'agentwal doc get --store ' @latest alpha beta alpine-2 with:colon
 offers 'agentwal project st' stores
-offers 'agentwal import --dialect c' claude codex copilot
+offers 'agentwal import --dialect c' claude codex copilot cursor
+offers 'agentwal import --dialect a' antigravity auto
+offers 'agentwal export --dialect c' claude codex copilot
 offers 'agentwal import --dialect o' opencode
 offers 'agentwal import fi' file
 offers 'agentwal export --dialect s' source sdk spec11

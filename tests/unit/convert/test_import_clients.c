@@ -913,7 +913,7 @@ static void add_event(const char *root, const char *id, const char *type, const 
     add_text(root, COPILOT, row);
 }
 
-TEST(import_clients__main_agent_continues_after_its_last_line_in_any_import)
+KIT_TEST(import_clients__main_agent_continues_after_its_last_line_in_any_import)
 {
     struct wal_store *store = kit_store();
     struct wal_session *session;
@@ -947,7 +947,7 @@ static void add_message(const char *root, const char *id, const char *text)
     add_text(root, GEMINI, row);
 }
 
-TEST(import_clients__line_that_replaces_another_is_in_its_place_in_any_import)
+KIT_TEST(import_clients__line_that_replaces_another_is_in_its_place_in_any_import)
 {
     struct wal_store *store = kit_store();
     struct seen seen = {.status = WAL_OK};

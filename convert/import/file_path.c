@@ -17,6 +17,8 @@
 #include "convert/model/model_member.h"
 #include "convert/model/model_write.h"
 #include "engine/base/error.h"
+#include "engine/base/sha256.h"
+#include "format/bytes/bytes.h"
 #include "format/json/json_out.h"
 #include "format/json/json_scan.h"
 #include "format/payload/timestamp.h"
@@ -194,6 +196,30 @@ static struct wal__json_span read_yaml(struct wal__arena *arena, const char *tex
                           : (struct wal__json_span){memory.data, memory.size};
 }
 
+/* Whether a folder has the name that older versions of a client give to that of a project: the
+ * SHA-256 of its directory. */
+static bool is_digest_of(struct wal_slice name, const char *directory)
+{
+    const struct wal__span path = {(const uint8_t *)directory,
+                                   directory != NULL ? strlen(directory) : 0};
+    struct wal__sha256_alg algorithm;
+    struct wal__digest digest;
+    char text[WAL__DIGEST_HEX_SIZE];
+    enum wal_status status;
+
+    if (path.size == 0 || name.size != sizeof(text) - 1) {
+        return false;
+    }
+    wal__sha256_alg_init(&algorithm);
+    status = wal__sha256(&algorithm, path, &digest);
+    wal__sha256_alg_deinit(&algorithm);
+    if (status != WAL_OK) {
+        return false;
+    }
+    wal__hex_write(digest.bytes, WAL__DIGEST_SIZE, text);
+    return wal__slice_equal(name, wal__slice_from_text(text));
+}
+
 /* Returns the directory of the project whose folder has a name, in a file of the client, in the
  * arena; NULL: it is not known. */
 static char *find_project(struct wal__arena *arena, const char *text, size_t size, const char *key,
@@ -214,9 +240,12 @@ static char *find_project(struct wal__arena *arena, const char *text, size_t siz
         if (token.kind == WAL__JSON_KEY) {
             directory = token.span;
         } else if (token.kind == WAL__JSON_STRING &&
-                   wal__string_decode(token.span, WAL__STRING_MAX, value) &&
-                   wal__slice_equal(wal__slice_from_text(value), name)) {
-            return wal__string_copy(arena, directory, WAL__STRING_MAX);
+                   wal__string_decode(token.span, WAL__STRING_MAX, value)) {
+            char *path = wal__string_copy(arena, directory, WAL__STRING_MAX);
+
+            if (wal__slice_equal(wal__slice_from_text(value), name) || is_digest_of(name, path)) {
+                return path;
+            }
         }
     }
     return NULL;

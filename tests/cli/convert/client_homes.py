@@ -2,6 +2,7 @@
 """Homes of clients whose lines do not say all of a session: adopted, listed, shown,
 searched, counted, exported as they were and as another client's, followed and resumed.
 """
+import hashlib
 import json
 import os
 import subprocess
@@ -282,6 +283,7 @@ def gemini_object(session, *texts):
 def gemini(work):
     chats = ".gemini/tmp/app-1/chats/session-2026-02-03T09-00-"
     path = chats + ID + ".json"
+    digest = hashlib.sha256(b"/srv/other").hexdigest()
     home = Home(work, {
         path: gemini_object(ID, "Count in cents.", "Counted."),
         chats + "22222222.jsonl": line(
@@ -289,14 +291,19 @@ def gemini(work):
              "startTime": "2026-02-03T09:00:00.000Z", "directories": ["/srv/own"]},
             {"id": "n1", "timestamp": "2026-02-03T09:00:01.000Z", "type": "user",
              "content": "In lines."}),
+        chats.replace("app-1", digest) + "1.jsonl": line(
+            {"sessionId": "older", "projectHash": digest, "kind": "main",
+             "startTime": "2026-02-03T09:00:00.000Z"},
+            {"id": "o1", "timestamp": "2026-02-03T09:00:01.000Z", "type": "user",
+             "content": "In a folder of a digest."}),
         ".gemini/projects.json": json.dumps({"projects": {
             "/srv": "app", "/srv/app": "app-1", "/srv/other": "app-2"}})})
     # What the client had before it went on in lines.
     home.write(chats + "22222222.json", gemini_object(CHILD, "In lines."))
     home.run("import", os.path.join(work, ".gemini"))
     rows = home.sessions()
-    assert set(rows) == {ID, CHILD}, rows
-    assert rows[ID]["cwd"] == "/srv/app" and rows[CHILD]["cwd"] == "/srv/own", rows
+    assert {key: row["cwd"] for key, row in rows.items()} == {
+        ID: "/srv/app", CHILD: "/srv/own", "older": "/srv/other"}, rows
     assert rows[ID]["firstText"] == "Count in cents.", rows
     shown = home.run("cat", "--text", ID)
     for text in ("Count in cents.", "Counted.", "[call ls"):

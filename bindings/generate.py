@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Makes C of a binding from the public headers and lists of what it has.
 
-  generate.py node|python SPEC OUTPUT
+  generate.py node|python|records SPEC OUTPUT
 
-It reads structs.txt, which is for all bindings, and SPEC, the interface.txt of
-one. Each line is one of these; a line that begins with spaces continues the one
-before. Names of fields are as in C; those of JavaScript are made of them.
+`records` makes a module of Python, whose head is in records.txt. It reads
+structs.txt, which is for all bindings, and SPEC, the interface.txt of one. Each
+line is one of these; a line that begins with spaces continues the one before.
+Names of fields are as in C; those of JavaScript are made of them.
 
   in STRUCT MEMBER...
       The table STRUCT_in: members that a caller sets, in the order of the
@@ -80,6 +81,11 @@ NUMBERS = {"uint32_t": "U32", "uint64_t": "U64", "int32_t": "I32", "int64_t": "I
 
 def indented(statements):
     return "".join("    %s\n" % statement for statement in statements)
+
+
+def guarded(name, text):
+    """The text; of what is named for the search, for a build that has that."""
+    return "#ifdef AGENTWAL_WITH_SEARCH\n%s#endif\n" % text if "wal_search" in name else text
 
 
 def struct_of(type_):
@@ -295,8 +301,14 @@ class Binding:
               for struct, _ in self.tables.values() if struct in self.headers.callbacks),
             *("extern const struct %s %s;" % (self.TABLE, name) for name in self.tables), "",
             *map(self.table_text, self.tables), *functions,
-            *(getattr(self, "call_" + how.rstrip("?"))(name, function, how.endswith("?"), rest)
+            *(guarded(function, getattr(self, "call_" + how.rstrip("?"))(
+                name, function, how.endswith("?"), rest))
               for how, name, function, rest in self.calls)])
+
+    def methods(self, item):
+        """The items of a list of all functions."""
+        return "".join(guarded(function, "    %s,\n" % (item % (name, name)))
+                       for _, name, function, _ in self.calls)
 
     def plan(self, function, words=(), place=""):
         """Plans a call; `place` is where the variables are."""
@@ -439,16 +451,16 @@ class Node(Binding):
             ['"bindings/node/native/interface.h"', "<string.h>",
              '"bindings/node/native/base/value.h"', '"bindings/node/native/store/job.h"',
              '"bindings/node/native/store/store.h"'],
-            ["static void close_%s(void *object)\n{\n    %s(object);\n}\n"
-             'const struct handle_type %s_type = {"%s", close_%s, %s};\n' % (
-                 name, close, name, words, name, str(shared).lower())
+            [guarded(close, "static void close_%s(void *object)\n{\n    %s(object);\n}\n"
+                     'const struct handle_type %s_type = {"%s", close_%s, %s};\n' % (
+                         name, close, name, words, name, str(shared).lower()))
              for name, close, shared, words in self.handles.values() if name])
         return text + (
             "\nconst char *status_code(int32_t status)\n{\n    switch (status) {\n%s"
             '    default:\n        return "WAL_OK";\n    }\n}\n' % indented(
                 'case %s: return "%s";' % (code, code) for code in self.headers.codes)) + (
             "\nconst struct call_method interface_methods[] = {\n%s    {NULL, NULL},\n};\n" %
-            indented('{"%s", call_%s},' % (name, name) for _, name, _, _ in self.calls))
+            self.methods('{"%s", call_%s}'))
 
     def __init__(self, spec, headers):
         super().__init__(spec, headers)
@@ -703,7 +715,8 @@ class Python(Binding):
     KINDS = {**NUMBERS, "ns": "I64", "const struct wal_error *": "ERROR", "const char *": "STRING"}
     CONTENTS = ("payload", "content", "piece", "metadata", "meta", "value")
     HANDLES = {"wal_store": "STORE", "wal_session": "SESSION", "wal_blob": "BLOB",
-               "wal_view": "VIEW", "wal_blob_writer": "WRITER", "wal_import_follow": "FOLLOW"}
+               "wal_view": "VIEW", "wal_blob_writer": "WRITER", "wal_import_follow": "FOLLOW",
+               "wal_search": "SEARCH"}
     READ = {"TEXT": "text", "PATH": "path", "CONTENT": "content", "U32": "u32", "U64": "u64",
             "I64": "i64", "I32": "bool"}
     READS = {
@@ -742,8 +755,7 @@ class Python(Binding):
         return text + (
             "\nPyMethodDef interface_methods[] = {\n%s    {0},\n};\n"
             "\nconst struct constant constants[] = {\n%s    {NULL, 0},\n};\n" % (
-                indented('MODULE_FUNCTION("%s", call_%s),' % (name, name)
-                         for _, name, _, _ in self.calls),
+                self.methods('MODULE_FUNCTION("%s", call_%s)'),
                 indented('{"%s", WAL_%s},' % (name, name) for name in self.constants)))
 
     @staticmethod
@@ -939,14 +951,98 @@ class Python(Binding):
     def call_names(self, name, function, _optional, _rest):
         return self.body(name, Plan(), (), None, ["made = value_names(%s);" % function])
 
+    # --- records.txt ---
+
+    TYPES = {**dict.fromkeys(("U32", "U64", "I32", "I64"), "int"),
+             **dict.fromkeys(("OR_NULL", "OR_NONE", "ID", "NO_DIGEST", "CODE"), "str | None"),
+             **dict.fromkeys(("BOOL", "FLAG"), "bool"), "U64_OR_NULL": "int | None",
+             "DOUBLE": "float", "COUNTS": "dict[str, int]", "ERROR": "Error | None"}
+
+    def lists_of_results(self):
+        """The lists of results: {struct: [(name, table of the items)]}."""
+        lists = {}
+        for how, _, function, words in self.calls:
+            if how.rstrip("?") == "call":
+                plan = self.plan(function, words)
+                structs = [struct_of(type_) for type_, _, _ in self.headers.functions[function][1]]
+                results = [s for s in structs if s.endswith(("_result", "_info")) and
+                           s + "_out" in self.tables]
+                if plan.lists:
+                    lists[results[-1]] = [(listed[0], listed[3]) for listed in plan.lists]
+                elif plan.cursor and self.info_of(plan.cursor[1])[2]:
+                    _, info, rows = self.info_of(plan.cursor[1])
+                    lists[(results or [info])[-1]] = [
+                        (rows, self.item_of(plan.cursor[1]) + "_out")]
+        return lists
+
+    def item_type(self, table, records):
+        """The type of an item of a list, and what makes it of the item of a row."""
+        struct, fields = self.tables[table]
+        if struct in records:
+            return records[struct], records[struct] + ".of"
+        if len(fields) == 1:
+            return self.TYPES[fields[0]["kind"]].replace(" | None", ""), None
+        return "tuple[%s]" % ", ".join(self.TYPES[f["kind"]] for f in fields), "values"
+
+    def record(self, struct, name, text, said, lists, records):
+        """A class for a table, of which `said` has (type, text) by the names of fields."""
+        fields, makers = [], {}
+        for field in self.tables[struct + "_out"][1]:
+            kind, more = field["kind"], ""
+            if kind == "NAME":
+                names = re.findall(r'"\w+"', field["names"])
+                more = " %s or %s." % (", ".join(names[:-1]), names[-1])
+            if kind == "STRUCTS":
+                lists = [*lists, (field["name"], field["items"][1:])]
+            else:
+                fields.append((field["name"], self.TYPES.get(kind, "str"), more))
+                if kind == "CODE":
+                    makers[field["name"]] = "code_of"
+        for listed, table in lists:
+            type_, maker = self.item_type(table, records)
+            fields.append((listed, "tuple[%s, ...]" % type_, ""))
+            makers[listed] = "tuples(%s)" % (maker or "")
+        lines = ["class %s(Record):" % name, '    """%s"""' % text, ""]
+        for field, type_, more in fields:
+            given, doc = said.get(field, (None, ""))
+            if given != "-":
+                lines.append("    %s: %s" % (field, given or type_))
+                doc = (doc + more).strip()
+                lines += ['    """%s"""' % doc] if doc else []
+        if makers:
+            lines += ["", "    _makers = {%s}" % ", ".join(
+                '"%s": %s' % maker for maker in makers.items())]
+        return "\n".join(lines) + "\n"
+
+    def records(self):
+        """The module of the classes that records.txt lists."""
+        with open(os.path.join(ROOT, "bindings", "records.txt"), encoding="utf-8") as file:
+            text = re.sub(r"\n    +", " ", re.sub(r"^#.*\n", "", file.read(), flags=re.M))
+        lists, records = self.lists_of_results(), {}
+        made = ['"""What calls return."""\n\nfrom __future__ import annotations\n\n'
+                "from typing import Any\n\nfrom ._errors import Error, code_of\n"
+                "from ._record import Record, tuples, values\n"]
+        for head, sentence, rest in re.findall(r"^record (.*)\n  (.*)\n((?:  .*\n)*)", text, re.M):
+            struct, name = head.split()
+            said = {}
+            for line in rest.splitlines():
+                field, type_, doc = re.fullmatch(r"  (-?\w+)(?: = ([^:]*))?(?:: (.*))?",
+                                                 line).groups()
+                said[field.lstrip("-")] = ("-" if field[0] == "-" else type_, doc or "")
+            records[struct] = name
+            made.append(self.record(struct, name, sentence, said, lists.get(struct, ()), records))
+        return "\n\n".join(made)
+
 
 def main():
-    if len(sys.argv) != 4 or sys.argv[1] not in ("node", "python"):
+    if len(sys.argv) != 4 or sys.argv[1] not in ("node", "python", "records"):
         print(__doc__, file=sys.stderr)
         return 2
-    binding = {"node": Node, "python": Python}[sys.argv[1]](sys.argv[2], Headers())
-    with open(sys.argv[3], "w", encoding="utf-8") as file:
-        file.write("/* Made by bindings/generate.py. */\n" + binding.text())
+    what, spec, output = sys.argv[1:]
+    binding = (Node if what == "node" else Python)(spec, Headers())
+    with open(output, "w", encoding="utf-8") as file:
+        file.write(binding.records() if what == "records" else
+                   "/* Made by bindings/generate.py. */\n" + binding.text())
     return 0
 
 

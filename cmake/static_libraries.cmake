@@ -60,6 +60,7 @@ function(agentwal_add_static_search target what file missing)
     target_sources(${target} PRIVATE ${file}
       $<TARGET_OBJECTS:agentwal_search_objects>)
     target_link_libraries(${target} PRIVATE ${AGENTWAL_STATIC_sqlite3} m)
+    target_compile_definitions(${target} PRIVATE AGENTWAL_WITH_SEARCH)
     set_target_properties(${target} PROPERTIES AGENTWAL_SEARCH ON)
   else()
     target_sources(${target} PRIVATE ${missing})
@@ -73,20 +74,19 @@ function(agentwal_add_static_search target what file missing)
     ${PROJECT_SOURCE_DIR}/search/include)
 endfunction()
 
-# agentwal_generate_binding(BINDING SPEC SOURCE): what bindings/generate.py makes
-# of the public headers and SPEC; SOURCE is set to the name of the file.
-function(agentwal_generate_binding binding spec source)
-  set(made ${CMAKE_CURRENT_BINARY_DIR}/interface.c)
+# agentwal_generate_binding(WHAT SPEC MADE): the file MADE, which
+# bindings/generate.py makes of the public headers and SPEC.
+function(agentwal_generate_binding what spec made)
   set(script ${PROJECT_SOURCE_DIR}/bindings/generate.py)
   file(GLOB_RECURSE headers CONFIGURE_DEPENDS
     ${PROJECT_SOURCE_DIR}/engine/include/*.h
     ${PROJECT_SOURCE_DIR}/convert/include/*.h
     ${PROJECT_SOURCE_DIR}/search/include/*.h)
   add_custom_command(OUTPUT ${made}
-    COMMAND ${AGENTWAL_PYTHON3} ${script} ${binding}
+    COMMAND ${AGENTWAL_PYTHON3} ${script} ${what}
       ${CMAKE_CURRENT_SOURCE_DIR}/${spec} ${made}
     DEPENDS ${script} ${PROJECT_SOURCE_DIR}/bindings/structs.txt
+      ${PROJECT_SOURCE_DIR}/bindings/records.txt
       ${CMAKE_CURRENT_SOURCE_DIR}/${spec} ${headers}
     VERBATIM)
-  set(${source} ${made} PARENT_SCOPE)
 endfunction()

@@ -1,5 +1,6 @@
 """Builds the extension: with CMake, from the sources of the library two folders up, or takes the
-file that AGENTWAL_PREBUILT names. AGENTWAL_SOURCE names another place of the sources."""
+file that AGENTWAL_PREBUILT names; and the module of the classes that calls return. AGENTWAL_SOURCE
+names another place of the sources."""
 
 from __future__ import annotations
 
@@ -12,6 +13,24 @@ from pathlib import Path
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.command.build_py import build_py
+
+
+def source_folder() -> Path:
+    source = Path(os.environ.get("AGENTWAL_SOURCE") or Path(__file__).resolve().parents[2])
+    if not (source / "engine" / "include" / "agentwal.h").is_file():
+        sys.exit("setup.py: %s does not have the sources of the library: build in a clone, or "
+                 "name one by AGENTWAL_SOURCE" % source)
+    return source
+
+
+class BuildWithRecords(build_py):
+    def run(self) -> None:
+        super().run()
+        bindings = source_folder() / "bindings"
+        subprocess.run([sys.executable, bindings / "generate.py", "records",
+                        bindings / "python" / "src" / "interface.txt",
+                        Path(self.build_lib, "agentwal", "_records.py")], check=True)
 
 
 class BuildWithCMake(build_ext):
@@ -24,10 +43,7 @@ class BuildWithCMake(build_ext):
             subprocess.run(["strip", "--strip-unneeded", target], check=True)
 
     def build_library(self) -> Path:
-        source = Path(os.environ.get("AGENTWAL_SOURCE") or Path(__file__).resolve().parents[2])
-        if not (source / "engine" / "include" / "agentwal.h").is_file():
-            sys.exit("setup.py: %s does not have the sources of the library: build in a clone, or "
-                     "name one by AGENTWAL_SOURCE" % source)
+        source = source_folder()
         build = Path(self.build_temp).absolute()
         subprocess.run(["cmake", "-S", source, "-B", build, "-DCMAKE_BUILD_TYPE=Release",
                         "-DAGENTWAL_PYTHON=ON",
@@ -55,4 +71,4 @@ def write_licences() -> None:
 
 write_licences()
 setup(ext_modules=[Extension("agentwal._wal", sources=[], py_limited_api=True)],
-      cmdclass={"build_ext": BuildWithCMake})
+      cmdclass={"build_ext": BuildWithCMake, "build_py": BuildWithRecords})

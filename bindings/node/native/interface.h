@@ -15,6 +15,7 @@ extern const struct handle_type view_type;
 extern const struct handle_type blob_type;
 extern const struct handle_type writer_type;
 extern const struct handle_type list_type;
+extern const struct handle_type search_type;
 
 extern const struct table search_hit_out;
 extern const struct table search_session_out;
@@ -28,8 +29,6 @@ extern const struct table wal_import_report_out;
 extern const struct table wal_import_result_out;
 extern const struct table wal_open_options_in;
 extern const struct table wal_search_query_in;
-extern const struct table wal_search_update_options_in;
-extern const struct table wal_search_update_result_out;
 extern const struct table wal_session_change_in;
 extern const struct table wal_session_info_out;
 extern const struct table wal_session_options_in;

@@ -35,20 +35,22 @@ from ._errors import (AccessDenied, BadJSON, Busy, CallbackFailed, Changed, Clai
                       NetworkFilesystem, NoParent, NoSpace, NotAFile, NotAStore, NotFound,
                       OutOfMemory, OutsideRoot, Poisoned, ReadOnly, Redacted, RemoteFailed,
                       SchemaMismatch, TimedOut, TooBig, Torn, Trashed, UnsupportedVersion)
-from ._files import (CheckpointInfo, Checkpoints, FileChange, FileChanges, FileState, RewindResult)
+from ._files import Checkpoints, FileState
 from ._imports import ImportFollow
-from ._info import Claim, Document, Head, SessionInfo, SessionList, StoreInfo
+from ._info import Document, SessionInfo, SessionList
 from ._library import (__version__, import_clients, import_dialects, is_bundle, memory, migrate,
                        noop, open, salvage, scan_import, view_dialects)
-from ._results import (BackupResult, CompactResult, ImportClient, ImportIssue, ImportReport,
-                       ImportResult, MigrateResult, SalvageLoss, SalvageResult, SessionSpace,
-                       TransferReport, TransferResult)
-from ._search import Search, SearchHit, SearchSession, SearchUpdate
+from ._records import (BackupResult, CheckpointInfo, Claim, CompactResult, FileChange, FileChanges,
+                       Head, ImportClient, ImportIssue, ImportReport, ImportResult, MigrateResult,
+                       RewindResult, SalvageLoss, SalvageResult, SearchUpdate, SessionSpace,
+                       StoreInfo, TransferReport, TransferResult, ViewFlushResult,
+                       ViewImportResult, ViewInfo)
+from ._search import Search, SearchHit, SearchSession
 from ._session import Compaction, Session, SessionOptions
 from ._store import Store
 from ._ticket import Ticket
 from ._values import UNSET
-from ._views import Export, View, ViewFlushResult, ViewImportResult, ViewInfo, ViewIssue
+from ._views import Export, View, ViewIssue
 from ._wal import Entry, EntryIterator
 
 __all__ = [

@@ -8,7 +8,7 @@ from typing import Any, Iterable, Iterator, List
 from . import _json, _wal
 from ._errors import Invalid, wrong_type
 from ._handle import Unpicklable
-from ._info import Document, document
+from ._info import Document
 from ._values import UNSET, flags_of, items_of, whole_number
 
 
@@ -57,7 +57,7 @@ class Documents(Unpicklable):
     def get(self, key: str, *, version: int = 0) -> Document | None:
         """The document, or None; with `version` as that version left it."""
         row = _wal.doc_get(self._handle, key, version)
-        return None if row is None else document(row)
+        return None if row is None else Document.of(row)
 
     def put(self, key: str, value: Any, *, expect: int | None = None) -> int:
         """Puts a document, durably; returns its newest version. Older versions can be read.
@@ -77,7 +77,7 @@ class Documents(Unpicklable):
         """The documents by their keys; with `keys` without values; with `history` every version,
         newest first, deletions too."""
         flags = flags_of((keys, _wal.DOC_CURSOR_KEYS), (history, _wal.DOC_CURSOR_HISTORY))
-        return [document(row) for row in _wal.doc_list(self._handle, flags, prefix)]
+        return [Document.of(row) for row in _wal.doc_list(self._handle, flags, prefix)]
 
     def __iter__(self) -> Iterator[Document]:
         return iter(self.list())

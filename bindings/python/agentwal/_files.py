@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Iterable, List
 
 from . import _wal
-from ._errors import code_of, wrong_type
-from ._record import Record
+from ._errors import wrong_type
+from ._records import CheckpointInfo, FileChanges, RewindResult
 from ._values import (UNSET, EntryId, Path, Paths, Time, Unset, entry_id, flags_of, milliseconds,
                       one_of, optional_path, path_bytes, path_list)
 
@@ -35,79 +35,13 @@ class FileState:
     """SHA-256 of the content, or of a link's target, in hexadecimal; None when absent."""
 
 
-class CheckpointInfo(Record):
-    """A checkpoint, and what creating it cost."""
-
-    id: str
-    root: str
-    created_ms: int
-    files: int
-    bytes: int
-    new_blobs: int
-    new_bytes: int
-    version: int
-    entry_id: str | None
-    """The entry at which the files are so, or None."""
-
-
-class FileChange(Record):
-    """A difference between two states of a file."""
-
-    path: str
-    kind_before: str
-    kind_after: str
-    mode_before: int
-    mode_after: int
-    insertions: int
-    deletions: int
-    binary: bool
-    content_changed: bool
-    mode_changed: bool
-    changed_elsewhere: bool
-    """Another program changed it since the checkpoint that was expected."""
-
-
-class FileChanges(Record):
-    """A list of changes and its totals."""
-
-    changes: tuple[FileChange, ...]
-    files: int
-    insertions: int
-    deletions: int
-    binary: int
-
-
-class RewindResult(Record):
-    """What a rewind did."""
-
-    can_rewind: bool
-    """False: nothing was touched; `code` and `error` say why."""
-    code: str | None
-    error: str
-    files_changed: int
-    insertions: int
-    deletions: int
-    binary: int
-    changed_elsewhere: int
-    undo: str | None
-    """Checkpoint of the state before, or None."""
-    previous_head: str | None
-    new_head: str | None
-    changes: tuple[FileChange, ...]
-
-
 def checkpoint_info(row: dict[str, Any]) -> CheckpointInfo | None:
     """None when checkpoints are off."""
     return None if row.pop("off") else CheckpointInfo(**row)
 
 
-def file_changes(totals: dict[str, int], rows: List[dict[str, Any]]) -> FileChanges:
-    return FileChanges(changes=tuple(FileChange(**row) for row in rows), **totals)
-
-
-def rewind_result(row: dict[str, Any], changes: List[dict[str, Any]]) -> RewindResult:
-    row["code"] = code_of(row["code"])
-    return RewindResult(changes=tuple(FileChange(**change) for change in changes), **row)
+def file_changes(totals: dict[str, Any], changes: List[dict[str, Any]]) -> FileChanges:
+    return FileChanges.of({**totals, "changes": changes})
 
 
 def _options(id: str | None, root: Path | None, created: Time | None,
@@ -183,4 +117,5 @@ def rewind(session: Session, checkpoint: str, dry_run: bool, force: bool, head: 
     flags = flags_of((dry_run, _wal.REWIND_DRY_RUN), (force, _wal.REWIND_FORCE),
                      (head, _wal.REWIND_HEAD))
     options = (flags, optional_path("root", root), expected)
-    return rewind_result(*_wal.rewind(session._handle, checkpoint, options))
+    result, changes = _wal.rewind(session._handle, checkpoint, options)
+    return RewindResult.of({**result, "changes": changes})

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Callable, Iterator, Literal
 
 from . import _wal
 from ._handle import Unpicklable
-from ._results import ImportResult, import_result
+from ._records import ImportResult
 from ._values import Path, one_of, optional_path, timeout_seconds
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class ImportFollow(Unpicklable):
         end = None if seconds is None else time.monotonic() + seconds
         while True:
             left = SLICE_MS if end is None else (end - time.monotonic()) * 1000
-            result = import_result(_wal.import_follow_next(
+            result = ImportResult.of(_wal.import_follow_next(
                 self._handle, round(max(0, min(SLICE_MS, left)))))
             if result.sources > 0 or result.reports:
                 return result

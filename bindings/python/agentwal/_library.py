@@ -8,8 +8,7 @@ from typing import Callable
 from . import _wal
 from ._errors import Invalid, wrong_type
 from ._imports import Select, import_row
-from ._results import (ImportClient, ImportResult, MigrateResult, SalvageResult, import_result,
-                       salvage_result)
+from ._records import ImportClient, ImportResult, MigrateResult, SalvageResult
 from ._store import Store
 from ._values import Path, Paths, flags_of, path_bytes, path_list
 
@@ -77,7 +76,7 @@ def salvage(path: Path, out: Path, *, network_fs: bool = False,
     """Makes a new store at `out` from all that can be read of a damaged one, which is only
     read."""
     options = (_wal.OPEN_NETWORK_FS if network_fs else 0,)
-    return salvage_result(_wal.salvage(path_bytes("path", path), path_bytes("out", out), options,
+    return SalvageResult.of(_wal.salvage(path_bytes("path", path), path_bytes("out", out), options,
                                        on_progress))
 
 
@@ -85,7 +84,7 @@ def scan_import(paths: Paths, *, dialect: str | None = None, exclude: Path | Non
                 select: Select = "clients",
                 on_progress: Callable[[int, int], object] | None = None) -> ImportResult:
     """Counts what Store.import_files would import, and imports nothing."""
-    return import_result(_wal.import_scan(path_list("paths", paths),
+    return ImportResult.of(_wal.import_scan(path_list("paths", paths),
                                           import_row(dialect, exclude, select), on_progress, None))
 
 

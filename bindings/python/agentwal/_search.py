@@ -15,6 +15,7 @@ from ._errors import Invalid, wrong_type
 from ._handle import Unpicklable
 from ._info import time_of
 from ._record import Record
+from ._records import SearchUpdate
 from ._values import Path, Time, flags_of, items_of, milliseconds, one_of, path_text
 
 if TYPE_CHECKING:
@@ -75,23 +76,6 @@ class SearchSession(Record):
     @property
     def updated(self) -> datetime.datetime:
         return time_of(self.updated_ms)
-
-
-class SearchUpdate(Record):
-    """State of the index after an update."""
-
-    segments: int
-    """With an index."""
-    built: int
-    """Of them, those that were made or extended now."""
-    read_bytes: int
-    text_bytes: int
-    index_bytes: int
-    """Of all indexes, also of those in memory."""
-    damaged: int
-    """Records that could not be read."""
-    unwritten: int
-    """Indexes that are kept in memory."""
 
 
 def _hit(row: dict[str, Any]) -> SearchHit:

@@ -13,9 +13,10 @@ from ._documents import DocumentChange, Documents, document_rows
 from ._entries import Entries, cursor_row, entries_of_slice, entry_at, follow
 from ._entry import AppendResult, NewEntry, Row, make_row, options_of, row_of, rows_of
 from ._errors import Invalid, InvalidType, wrong_type
-from ._files import Checkpoints, FileChanges, RewindResult, file_changes, rewind
+from ._files import Checkpoints, file_changes, rewind
 from ._handle import Unpicklable
-from ._info import Head, SessionInfo, session_info
+from ._info import SessionInfo
+from ._records import FileChanges, Head, RewindResult
 from ._shipping import Shipping, append_shipped, local_durability
 from ._ticket import Ticket
 from ._values import (UNSET, EntryId, Path, Time, Unset, durability_of, entry_id,
@@ -79,7 +80,7 @@ class Session(Unpicklable):
 
     def info(self) -> SessionInfo:
         """The session as it is now. Raises NotFound when it is deleted."""
-        return session_info(_wal.session_info(self._handle))
+        return SessionInfo.of(_wal.session_info(self._handle))
 
     # ---------------------------------------------------------- writing ---
 
@@ -435,4 +436,4 @@ def _change_function(change: Callable[[SessionInfo], SessionChange], sequence: i
                      ) -> Callable[[dict[str, Any]], ChangeRow]:
     if not callable(change):
         raise wrong_type("change", "a function", change)
-    return lambda now: change_row(change(session_info(now)), None, sequence)
+    return lambda now: change_row(change(SessionInfo.of(now)), None, sequence)

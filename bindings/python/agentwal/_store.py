@@ -17,14 +17,14 @@ from ._entries import wait_for_records
 from ._errors import Error, Forked, Invalid, wrong_type
 from ._handle import Unpicklable
 from ._imports import ImportFollow, Select, import_row
-from ._info import Claim, SessionInfo, SessionList, StoreInfo, session_info, store_info
-from ._results import (BackupResult, CompactResult, ImportResult, TransferResult, compact_result,
-                       import_result, transfer_result)
+from ._info import SessionInfo, SessionList
+from ._records import (BackupResult, Claim, CompactResult, ImportResult, StoreInfo, TransferResult,
+                       ViewFlushResult, ViewInfo)
 from ._search import Search
 from ._session import Session
 from ._values import (Path, Paths, Time, flags_of, follow_durability, items_of, milliseconds,
                       optional_path, path_bytes, path_list, path_text, session_row, timeout_seconds)
-from ._views import ViewFlushResult, ViewInfo, view_row
+from ._views import view_row
 
 Progress = Callable[[int, int], object]
 """Called with what is done and the total, at most some times a second; an exception that it
@@ -63,7 +63,7 @@ class Store(Unpicklable):
 
     def info(self) -> StoreInfo:
         """The state of the store."""
-        return store_info(_wal.store_info(self._handle))
+        return StoreInfo.of(_wal.store_info(self._handle))
 
     # --------------------------------------------------------- sessions ---
 
@@ -118,7 +118,7 @@ class Store(Unpicklable):
         if not isinstance(limit, int) or limit < 1:
             raise Invalid("limit: a number from 1 on is needed, not %r" % (limit,))
         rows, position = _wal.session_list(self._handle, options, limit)
-        result = SessionList(map(session_info, rows))
+        result = SessionList(map(SessionInfo.of, rows))
         result.next = position
         return result
 
@@ -252,7 +252,7 @@ class Store(Unpicklable):
                          (empty_trash, _wal.STORE_COMPACT_EMPTY_TRASH),
                          (keep_deltas, _wal.STORE_COMPACT_KEEP_DELTAS))
         options = (flags, dead_percent, max_bytes, _rate(rate))
-        return compact_result(_wal.store_compact(self._handle, options, on_progress))
+        return CompactResult.of(_wal.store_compact(self._handle, options, on_progress))
 
     def backup(self, path: Path, *, on_progress: Progress | None = None) -> BackupResult:
         """Copies the store to a directory while it is in use; later calls copy what is new."""
@@ -269,7 +269,7 @@ class Store(Unpicklable):
         """
         if not isinstance(source, Store):
             raise wrong_type("source", "a Store", source)
-        return transfer_result(_wal.store_merge(
+        return TransferResult.of(_wal.store_merge(
             source._handle, self._handle,
             _transfer_row(sessions, None, keep_both, branch_name), on_progress))
 
@@ -278,7 +278,7 @@ class Store(Unpicklable):
                      on_progress: Progress | None = None) -> TransferResult:
         """Writes sessions (None: all) to a bundle, one file that must not exist. directory: where
         a temporary store is made; None: next to it."""
-        return transfer_result(_wal.bundle_write(
+        return TransferResult.of(_wal.bundle_write(
             self._handle, path_bytes("path", path),
             _transfer_row(sessions, directory, False, ""), on_progress))
 
@@ -288,7 +288,7 @@ class Store(Unpicklable):
                     on_progress: Progress | None = None) -> TransferResult:
         """Takes in the sessions of a bundle, all of whose bytes are checked before. keep_both and
         branch_name: as in merge()."""
-        return transfer_result(_wal.bundle_read(
+        return TransferResult.of(_wal.bundle_read(
             self._handle, path_bytes("path", path),
             _transfer_row(sessions, directory, keep_both, branch_name), on_progress))
 
@@ -305,7 +305,7 @@ class Store(Unpicklable):
         "all", or "others". project: returns the id of the project of a directory, or None for its
         path. on_progress: with bytes of the present file.
         """
-        return import_result(_wal.import_tree(
+        return ImportResult.of(_wal.import_tree(
             self._handle, path_list("paths", paths), import_row(dialect, exclude, select),
             on_progress, project))
 

@@ -9,49 +9,11 @@ from . import _wal
 from ._errors import Invalid
 from ._handle import Unpicklable
 from ._record import Record
+from ._records import ViewFlushResult, ViewImportResult, ViewInfo
 from ._values import Path, path_bytes
 
 if TYPE_CHECKING:
     from ._session import Session
-
-
-class ViewInfo(Record):
-    """A view that the store knows of."""
-
-    session: str
-    dialect: str
-    root: str
-    deleted: bool
-    """The session was deleted: the files hold what it had."""
-    redacted: bool
-    """Entries were redacted since the view was written, or that is not known."""
-    unreadable: bool
-    """The states in the root cannot be read."""
-
-
-class ViewFlushResult(Record):
-    """What a flush did."""
-
-    replaced: bool
-    """A file was created, or written anew."""
-    lines: int
-    bytes: int
-    entries: int
-    sequence: int
-    unreadable: int
-    """Entries that the store cannot read; left out."""
-
-
-class ViewImportResult(Record):
-    """What an import of a view did."""
-
-    lines: int
-    appended: int
-    duplicates: int
-    damaged: int
-    """Lines that are not JSON; they became entries too."""
-    unknown: int
-    """Lines with an unknown parent."""
 
 
 class ViewIssue(Record):

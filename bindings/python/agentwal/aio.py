@@ -41,7 +41,8 @@ from ._entries import Entries, Tail, cursor_row
 from ._entry import AppendResult, options_of, rows_of
 from ._errors import Closed, Forked, Invalid, wrong_type
 from ._handle import Unpicklable
-from ._info import SessionInfo, SessionList, StoreInfo
+from ._info import SessionInfo, SessionList
+from ._records import StoreInfo
 from ._session import appended_row, optional_change
 from ._shipping import check_ships, local_durability, sequence_to_pass
 from ._submissions import Submissions, Submit, Submitted

@@ -1,5 +1,5 @@
 /*
- * search.c - full-text search.
+ * search.c - finding; interface.txt has the other calls of full-text search.
  */
 #include <agentwal/search.h>
 
@@ -7,41 +7,6 @@
 #include "bindings/node/native/interface.h"
 #include "bindings/node/native/store/job.h"
 #include "bindings/node/native/store/store.h"
-
-static void close_search(void *object)
-{
-    wal_search_close(object);
-}
-
-static const struct handle_type search_type = {"search", close_search, false};
-
-/* openSearch(store, flags): a search */
-static napi_value open_search(struct call *call)
-{
-    struct store *store = store_get(call, 0);
-    const struct wal_search_options options = {
-        .struct_size = sizeof(options),
-        .flags = value_u32(call, call_arg(call, 1)),
-    };
-    struct wal_search *search = NULL;
-
-    if (call->failed ||
-        !call_check(call, wal_search_open(store->wal, &options, &search, call_error(call)))) {
-        return NULL;
-    }
-    return handle_make(call, &search_type, store, search);
-}
-
-/* closeSearch(search) */
-static napi_value close_handle(struct call *call)
-{
-    struct handle *handle = handle_find(call, 0, &search_type);
-
-    if (handle != NULL) {
-        handle_close(handle);
-    }
-    return make_undefined(call);
-}
 
 /* --- values of a result ------------------------------------------------- */
 
@@ -208,49 +173,8 @@ static napi_value search_find_sync(struct call *call)
     return sessions;
 }
 
-/* --- update ------------------------------------------------------------- */
-
-struct update_job {
-    struct job job;
-    struct wal_search_update_options options;
-    struct wal_search_update_result result;
-};
-
-static enum wal_status update_run(struct job *job, struct wal_error *error)
-{
-    struct update_job *self = (struct update_job *)job;
-
-    return wal_search_update(job->handle->object, &self->options, &self->result, error);
-}
-
-static napi_value update_finish(struct call *call, struct job *job)
-{
-    return make_struct(call, &wal_search_update_result_out,
-                       &((const struct update_job *)job)->result);
-}
-
-static const struct job_kind update_kind = {"searchUpdate", sizeof(struct update_job), update_run,
-                                            update_finish, NULL};
-
-/* searchUpdate(search, flags, watch) */
-static napi_value search_update(struct call *call)
-{
-    struct handle *search = handle_get(call, 0, &search_type);
-    struct update_job *self = job_create(call, &update_kind, NULL, search);
-
-    if (self == NULL) {
-        return NULL;
-    }
-    self->result.struct_size = sizeof(self->result);
-    read_struct(call, 1, &wal_search_update_options_in, &self->options);
-    self->options.progress = job_progress;
-    self->options.ctx = &self->job;
-    job_watch_arg(call, &self->job, call_arg(call, 2));
-    return job_start(call, &self->job);
-}
-
 const struct call_method search_methods[] = {
-    {"openSearch", open_search},          {"searchFind", search_find},
-    {"searchFindSync", search_find_sync}, {"searchUpdate", search_update},
-    {"closeSearch", close_handle},        {NULL, NULL},
+    {"searchFind", search_find},
+    {"searchFindSync", search_find_sync},
+    {NULL, NULL},
 };

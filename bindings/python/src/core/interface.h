@@ -27,7 +27,6 @@ extern const struct value_table wal_import_result_out;
 extern const struct value_table wal_open_options_in;
 extern const struct value_table wal_search_hit_out;
 extern const struct value_table wal_search_query_in;
-extern const struct value_table wal_search_update_result_out;
 extern const struct value_table wal_session_change_in;
 extern const struct value_table wal_session_cursor_options_in;
 extern const struct value_table wal_session_info_out;

@@ -1,5 +1,5 @@
 /*
- * search.c - full-text search.
+ * search.c - finding; interface.txt has the other calls of full-text search.
  */
 #include "bindings/python/src/core/module.h"
 
@@ -11,30 +11,6 @@ void search_close(void *search)
 {
     wal_search_close(search);
 }
-
-/* search_open(store, flags) */
-static PyObject *search_open(PyObject *module, PyObject *const *args, Py_ssize_t count)
-{
-    struct wal_search_options options = WAL_INIT(wal_search_options);
-    struct wal_search *search = NULL;
-    struct wal_store *store;
-    struct call call;
-
-    if (!value_count(module, "search_open", count, 2) ||
-        !value_u32(module_state(module), args[1], "flags", &options.flags)) {
-        return NULL;
-    }
-    store = call_begin(&call, module, args[0], HANDLE_STORE);
-    if (store == NULL) {
-        return NULL;
-    }
-    call_unlock(&call);
-    call.status = wal_search_open(store, &options, &search, &call.error);
-    call_lock(&call);
-    return call_handle(&call, HANDLE_SEARCH, search);
-}
-
-/* --- find --------------------------------------------------------------- */
 
 /* The pairs of offsets, which ascend, in characters. */
 static PyObject *make_matches(const struct wal_search_hit *hit)
@@ -87,20 +63,6 @@ static PyObject *make_hits(struct call *call, struct wal_search_cursor *cursor)
     return hits;
 }
 
-/* Begins a call of args (search, _, progress). NULL: an exception is set. */
-static struct wal_search *begin(struct call *call, struct callback *callback, PyObject *module,
-                                PyObject *const *args)
-{
-    struct wal_search *search = call_begin(call, module, args[0], HANDLE_SEARCH);
-
-    if (search != NULL && !callback_begin(callback, call, args[2], Py_None, Py_None)) {
-        callback_end(callback);
-        call_end(call);
-        return NULL;
-    }
-    return search;
-}
-
 /* search_find(search, query, progress): a list of hits */
 static PyObject *search_find(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
@@ -115,17 +77,19 @@ static PyObject *search_find(PyObject *module, PyObject *const *args, Py_ssize_t
         !value_row(module_state(module), args[1], "query", &wal_search_query_in, &query)) {
         return NULL;
     }
-    search = begin(&call, &callback, module, args);
+    search = call_begin(&call, module, args[0], HANDLE_SEARCH);
     if (search == NULL) {
         return NULL;
     }
     query.progress = callback_progress;
     query.ctx = &callback;
-    call_unlock(&call);
-    call.status = wal_search_find(search, &query, &cursor, NULL, &call.error);
-    call_lock(&call);
-    if (!call_failed(&call)) {
-        made = make_hits(&call, cursor);
+    if (callback_begin(&callback, &call, args[2], Py_None, Py_None)) {
+        call_unlock(&call);
+        call.status = wal_search_find(search, &query, &cursor, NULL, &call.error);
+        call_lock(&call);
+        if (!call_failed(&call)) {
+            made = make_hits(&call, cursor);
+        }
     }
     wal_search_cursor_close(cursor);
     callback_end(&callback);
@@ -133,40 +97,7 @@ static PyObject *search_find(PyObject *module, PyObject *const *args, Py_ssize_t
     return made;
 }
 
-/* search_update(search, flags, progress) */
-static PyObject *search_update(PyObject *module, PyObject *const *args, Py_ssize_t count)
-{
-    struct wal_search_update_options options = WAL_INIT(wal_search_update_options);
-    struct wal_search_update_result result = WAL_INIT(wal_search_update_result);
-    struct callback callback;
-    struct wal_search *search;
-    PyObject *made = NULL;
-    struct call call;
-
-    if (!value_count(module, "search_update", count, 3) ||
-        !value_u32(module_state(module), args[1], "flags", &options.flags)) {
-        return NULL;
-    }
-    search = begin(&call, &callback, module, args);
-    if (search == NULL) {
-        return NULL;
-    }
-    options.progress = callback_progress;
-    options.ctx = &callback;
-    call_unlock(&call);
-    call.status = wal_search_update(search, &options, &result, &call.error);
-    call_lock(&call);
-    if (!call_failed(&call)) {
-        made = value_dict(call.state, &wal_search_update_result_out, &result);
-    }
-    callback_end(&callback);
-    call_end(&call);
-    return made;
-}
-
 PyMethodDef search_methods[] = {
-    MODULE_FUNCTION("search_open", search_open),
     MODULE_FUNCTION("search_find", search_find),
-    MODULE_FUNCTION("search_update", search_update),
     {0},
 };

@@ -31,13 +31,14 @@ static int32_t add_text(void *ctx, const void *data, uint64_t size)
     return 0;
 }
 
-static enum wal_status read_text(struct shown_documents *documents, struct wal_store *store,
-                                 struct wal_session *session, struct wal_error *error)
+static enum wal_status read_text(struct shown_documents *documents, wal_view_put_fn *put,
+                                 struct wal_store *store, struct wal_session *session,
+                                 struct wal_error *error)
 {
     const struct wal_view_options options = {
         .struct_size = sizeof(options),
         .dialect = cli_slice("entries"),
-        .put = add_text,
+        .put = put,
         .ctx = documents,
     };
     struct wal_view *view = NULL;
@@ -119,7 +120,7 @@ enum wal_status shown_documents_read(struct shown_documents *documents, struct w
     if (status != WAL_OK || !has_messages(store, session, &info)) {
         return status;
     }
-    status = read_text(documents, store, session, error);
+    status = read_text(documents, add_text, store, session, error);
     if (status == WAL_OK && documents->text_size > 0) {
         add_entries(documents, cursor);
     }
@@ -131,7 +132,72 @@ void shown_documents_deinit(struct shown_documents *documents)
     free(documents->items);
     free(documents->text);
     cli_texts_deinit(&documents->texts);
+    cli_ids_deinit(&documents->events);
     *documents = (struct shown_documents){.items = NULL};
+}
+
+#define EVENT_ENDING "~event" /* of the id of a message, after that of its event */
+
+/* A wal_view_options.put: keeps the lines with messages of events. */
+static int32_t add_event(void *ctx, const void *data, uint64_t size)
+{
+    static const char begin[] = "{\"id\":\"";
+    const size_t ending = sizeof(EVENT_ENDING) - 1;
+    struct shown_documents *events = ctx;
+    const char *line;
+    const char *end;
+    const char *newline;
+
+    (void)add_text(ctx, data, size);
+    end = events->text + events->text_size;
+    for (line = events->text + events->kept;
+         (newline = memchr(line, '\n', (size_t)(end - line))) != NULL; line = newline + 1) {
+        const char *id = line + sizeof(begin) - 1;
+        const char *quote = newline > id ? memchr(id, '"', (size_t)(newline - id)) : NULL;
+
+        if (quote != NULL && memcmp(line, begin, sizeof(begin) - 1) == 0 &&
+            quote - id > (ptrdiff_t)ending && memcmp(quote - ending, EVENT_ENDING, ending) == 0) {
+            memmove(events->text + events->kept, line, (size_t)(newline + 1 - line));
+            events->kept += (size_t)(newline + 1 - line);
+        }
+    }
+    memmove(events->text + events->kept, line, (size_t)(end - line));
+    events->text_size = events->kept + (size_t)(end - line);
+    return 0;
+}
+
+void shown_events_read(struct shown_documents *events, struct wal_store *store,
+                       struct wal_session *session)
+{
+    struct wal_session_info info = WAL_INIT(wal_session_info);
+    struct wal__source source;
+    const char *newline;
+    char why[128];
+
+    if (wal_session_get_info(session, &info, NULL) != WAL_OK ||
+        !wal__source_parse(info.source, &source) || strcmp(source.dialect, "codex") != 0 ||
+        read_text(events, add_event, store, session, NULL) != WAL_OK) {
+        return;
+    }
+    for (const char *line = events->text; line < events->text + events->kept; line = newline + 1) {
+        struct wal_entry entry = WAL_INIT(wal_entry);
+
+        newline = memchr(line, '\n', (size_t)(events->text + events->kept - line));
+        if (cli_entry_read(line, (size_t)(newline - line), &events->texts, &entry, why,
+                           sizeof(why))) {
+            entry.id.size -= sizeof(EVENT_ENDING) - 1;
+            *cli_ids_get_or_add(&events->events, entry.id) = (uint32_t)events->count;
+            *CLI_ADD(events) = entry;
+        }
+    }
+}
+
+const struct wal_entry *shown_events_find(const struct shown_documents *events,
+                                          const struct wal_entry *entry)
+{
+    const uint32_t *index = cli_ids_find(&events->events, entry->id);
+
+    return index != NULL ? &events->items[*index] : NULL;
 }
 
 size_t shown_documents_parent(const struct shown_documents *documents,

@@ -72,7 +72,9 @@ struct shown_documents {
     char *text; /* the export */
     size_t text_size;
     size_t text_capacity;
+    size_t kept; /* bytes of the lines of events, with which the export begins */
     struct cli_texts texts;
+    struct cli_ids events; /* index of the message, by the id of its event */
 };
 
 /* Reads the messages of the session; none if it has no documents. The cursor is on entries of the
@@ -81,6 +83,15 @@ enum wal_status shown_documents_read(struct shown_documents *documents, struct w
                                      struct wal_session *session, struct wal_entry_cursor *cursor,
                                      struct wal_error *error);
 void shown_documents_deinit(struct shown_documents *documents);
+
+/* Reads the messages that people saw and that only an event of Codex has: no item. None, if they
+ * cannot be read. */
+void shown_events_read(struct shown_documents *events, struct wal_store *store,
+                       struct wal_session *session);
+
+/* Returns the message that the entry is the event of, or NULL. */
+const struct wal_entry *shown_events_find(const struct shown_documents *events,
+                                          const struct wal_entry *entry);
 
 /* Returns the index of the message that a root entry of the log goes on after, or count if that is
  * none. */

@@ -664,6 +664,7 @@ struct printer {
     const struct walcat_options *view;
     struct wal__json_out json;
     struct shown_subagents subagents; /* with text */
+    struct shown_documents events;    /* the same */
     struct shown_documents documents;
     size_t documents_from; /* the range of those in view */
     size_t documents_to;
@@ -684,9 +685,12 @@ static void print(struct printer *printer, const struct wal_entry *entry)
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_store *store = printer->view->store;
     enum wal_status status = WAL_OK;
+    const struct wal_entry *message = shown_events_find(&printer->events, entry);
 
     if (!printer->view->text) {
         status = cli_entry_write(&printer->json, store, entry, &error);
+    } else if (message != NULL) {
+        status = walcat_print_text(store, message, NULL, &error);
     } else if (!cli_entry_is_repeated(printer->session, entry)) {
         status = walcat_print_text(store, entry, &printer->subagents, &error);
     }
@@ -995,6 +999,7 @@ int walcat_print_entries(const struct cli *cli, struct wal_session *session,
     }
     if (status == WAL_OK && view->text) {
         status = shown_subagents_read(&printer.subagents, view->store, session, false, &error);
+        shown_events_read(&printer.events, view->store, session);
     }
     if (status == WAL_OK) {
         status = open_view(&printer, &cursor, &error);
@@ -1002,6 +1007,7 @@ int walcat_print_entries(const struct cli *cli, struct wal_session *session,
     if (status != WAL_OK) {
         free(printer.ring);
         shown_subagents_deinit(&printer.subagents);
+        shown_documents_deinit(&printer.events);
         shown_documents_deinit(&printer.documents);
         return cli_report(cli, named != NULL ? named : cli->items[1], status, &error);
     }
@@ -1018,6 +1024,7 @@ int walcat_print_entries(const struct cli *cli, struct wal_session *session,
     wal_entry_cursor_close(cursor);
     code = view->follow ? follow(&printer, seen) : printer.code;
     shown_subagents_deinit(&printer.subagents);
+    shown_documents_deinit(&printer.events);
     shown_documents_deinit(&printer.documents);
     return code;
 }

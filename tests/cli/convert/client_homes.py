@@ -496,9 +496,39 @@ def antigravity(work):
     assert '"3 cents"' in exported and "USER_REQUEST" not in exported, exported
 
 
+def codex(work):
+    """What people saw is shown where they did, once: of an item, or of an event without one."""
+    def row(number, kind, **payload):
+        return {"timestamp": "2026-02-03T09:00:%02d.000Z" % number, "type": kind,
+                "payload": payload}
+
+    def both(number, role, text):
+        item = row(number, "response_item", type="message", role=role,
+                   content=[{"type": "input_text" if role == "user" else "output_text",
+                             "text": text}])
+        kind = "user_message" if role == "user" else "agent_message"
+        return (row(number, "event_msg", type=kind, message=text), item)
+
+    path = ".codex/sessions/2026/02/03/rollout-2026-02-03T09-00-00-" + ID + ".jsonl"
+    home = Home(work, {path: line(
+        row(0, "session_meta", id=ID, timestamp="2026-02-03T09:00:00.000Z", cwd="/srv/app",
+            originator="cli", cli_version="0.9"),
+        *both(1, "user", "One."), *reversed(both(2, "assistant", "Two.")),
+        row(3, "event_msg", type="agent_message", message="Three."),
+        row(4, "event_msg", type="user_message", message="Four."),
+        row(5, "event_msg", type="agent_message", message="Five."))})
+    texts = ["One.", "Two.", "Three.", "Four.", "Five."]
+    for options in ((), ("--all",), ("--tail", "100")):
+        shown = home.run("cat", "--text", ID, *options).split()
+        assert [word for word in shown if word in texts] == texts, shown
+    assert home.run("cat", "--text", "--tail", "1", ID).split()[-1] == "Five."
+    home.run("redact", ID, json.loads(home.run("cat", "--json", ID).splitlines()[-2])["id"])
+    assert "Four." not in home.run("cat", "--text", ID)
+
+
 def main():
     for check in (claude, qwen, cursor, omp, kimi, droid, gemini,
-                  copilot, antigravity):
+                  copilot, antigravity, codex):
         with tempfile.TemporaryDirectory() as work:
             check(work)
 

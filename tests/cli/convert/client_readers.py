@@ -158,15 +158,10 @@ KNOWN = [
     (None, "cat", "lacks", r"\{\"", "a result that is an object has no text"),
 ]
 
-# The same, until it is done.
-OPEN = [
-    ("codex", "cat", "lacks", r"(Onlyaneventsaysthis\.|Andthis\.)", "events without an item"),
-]
-
 
 def reason_of(client, way, found):
     what = found[1] if isinstance(found[1], str) else " ".join(found[1])
-    for who, where, how, pattern, reason in KNOWN + OPEN:
+    for who, where, how, pattern, reason in KNOWN:
         if who in (None, "pi" if client == "omp" else client) and \
                 re.match(where + "( |$)", way) and re.match(how, found[0]) and \
                 re.match(pattern, what):

@@ -4,15 +4,19 @@
 Results that are cut short, that contradict themselves, or that name what does
 not exist end it with a message and 1, and change no file.
 """
+import contextlib
+import io
 import json
 import os
-import subprocess
 import sys
 import xml.etree.ElementTree
 
 ROOT = os.environ.get("AGENTWAL_SOURCE") or os.path.dirname(
     os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-REPORT = os.path.join(ROOT, "bench", "report.py")
+sys.path.insert(0, os.path.join(ROOT, "bench"))
+sys.dont_write_bytecode = True
+import report  # noqa: E402  # pylint: disable=wrong-import-position
+
 MARKED = ("before\n<!-- bench/report.py: begin -->\nold\n"
           "<!-- bench/report.py: end -->\nafter\n")
 
@@ -73,12 +77,21 @@ def lines_of(objects):
 
 
 def run(*arguments, wanted=0):
-    done = subprocess.run([sys.executable, "-B", REPORT, *arguments],
-                          capture_output=True, text=True, check=False)
-    assert done.returncode == wanted, (arguments, done)
-    assert (done.stderr == "") == (wanted == 0), (arguments, done.stderr)
-    assert "Traceback" not in done.stderr, (arguments, done.stderr)
-    return done.stdout if wanted == 0 else done.stderr
+    """What report.py prints with these arguments, which ends with that code."""
+    sys.argv = ["report.py", *arguments]
+    code = 0
+    with contextlib.redirect_stdout(io.StringIO()) as out, \
+            contextlib.redirect_stderr(io.StringIO()) as errors:
+        try:
+            report.main()
+        except SystemExit as end:
+            code = end.code
+            if isinstance(code, str):  # a message, and 1
+                errors.write(code)
+                code = 1
+    assert code == wanted, (arguments, code, errors.getvalue())
+    assert (errors.getvalue() == "") == (wanted == 0), (arguments, errors.getvalue())
+    return out.getvalue() if wanted == 0 else errors.getvalue()
 
 
 OUT = ("--json", "out.json", "--markdown", "out.md", "--plots", "plots",

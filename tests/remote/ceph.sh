@@ -1,12 +1,10 @@
 #!/usr/bin/env bash
-# ceph.sh [--long] start DIR | stop DIR | crash DIR DAEMON
+# ceph.sh start DIR | stop DIR
 #
 # start  starts Ceph with an S3 gateway on loopback, with its data in the empty
 #        or missing directory DIR, and makes a bucket. Prints lines
 #        NAME=VALUE for the environment of tests, when the gateway answers.
-# crash  kills a daemon by SIGKILL, and starts it again: rgw, osd.N or mon.mN
-# stop   stops it, by process id: gateway, OSDs, monitors. DIR remains.
-# --long three monitors and three OSDs instead of one
+# stop   stops it, by process id: gateway, OSD, monitor. DIR remains.
 #
 # With cephx, no manager, and ports that were free.
 set -euo pipefail
@@ -15,15 +13,9 @@ usage() {
     sed -n '2,/^set /s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
 }
 
-count=1
-if [ "${1-}" = --long ]; then
-    count=3
-    shift
-fi
-[ $# -eq 2 ] || [ "$#-${1-}" = 3-crash ] || { usage >&2 && exit 2; }
+[ $# -eq 2 ] || { usage >&2 && exit 2; }
 verb=$1
 dir=$2
-crashed=${3-}
 
 access_key=TESTACCESSKEY
 bucket=agentwal-test
@@ -62,8 +54,8 @@ osd heartbeat grace = 4
 mon osd min down reporters = 1
 osd crush update on start = false
 osd memory target = 939524096
-osd pool default size = $count
-osd pool default min size = $(((count + 1) / 2))
+osd pool default size = 1
+osd pool default min size = 1
 osd pool default pg num = 8
 osd pool default pgp num = 8
 osd pool default pg autoscale mode = off
@@ -80,17 +72,6 @@ daemon() {
     shift
     "$@" -c "$dir/ceph.conf" -f >>"$dir/log/$name.out" 2>&1 </dev/null &
     printf '%s\n' "$!" >"$dir/run/$name.pid"
-}
-
-# run NAME: starts the daemon mon.ID, osd.ID or rgw.
-run() {
-    local data=$dir/$1
-    case $1 in
-    mon.*) daemon "$1" ceph-mon -i "${1#mon.}" --mon-data "$data" ;;
-    osd.*) daemon "$1" ceph-osd -i "${1#osd.}" --osd-data "$data" --keyring "$data/keyring" ;;
-    rgw) daemon "$1" radosgw -n "$rgw" ;;
-    *) return 1 ;;
-    esac
 }
 
 # retry SECONDS COMMAND...
@@ -116,48 +97,37 @@ signed() {
             -H "x-amz-content-sha256: $digest" "$@"
 }
 
-start_monitors() {
-    local id name hosts='' addresses=()
-    for ((id = 0; id < count; id++)); do
-        hosts+="${hosts:+,}v2:127.0.0.1:${ports[id]}"
-        addresses+=(--addv "m$id" "[v2:127.0.0.1:${ports[id]}]")
-    done
-    write_configuration "$hosts" "${ports[count]}" >"$dir/ceph.conf"
-    monmaptool --create --clobber --fsid "$fsid" "${addresses[@]}" "$dir/monmap" \
-        >>"$dir/log/ceph.out"
-    for ((id = 0; id < count; id++)); do
-        name=m$id
-        mkdir -p "$dir/mon.$name"
-        ceph-mon -c "$dir/ceph.conf" --mkfs -i "$name" --monmap "$dir/monmap" \
-            --keyring "$dir/keyring" --mon-data "$dir/mon.$name" >>"$dir/log/ceph.out" 2>&1
-        run "mon.$name"
-    done
+start_monitor() {
+    write_configuration "v2:127.0.0.1:${ports[0]}" "${ports[1]}" >"$dir/ceph.conf"
+    monmaptool --create --clobber --fsid "$fsid" --addv m "[v2:127.0.0.1:${ports[0]}]" \
+        "$dir/monmap" >>"$dir/log/ceph.out"
+    mkdir -p "$dir/mon.m"
+    ceph-mon -c "$dir/ceph.conf" --mkfs -i m --monmap "$dir/monmap" \
+        --keyring "$dir/keyring" --mon-data "$dir/mon.m" >>"$dir/log/ceph.out" 2>&1
+    daemon mon.m ceph-mon -i m --mon-data "$dir/mon.m"
     retry 60 ceph_call mon stat
 }
 
-start_osds() {
-    local id data uuid key
-    for ((id = 0; id < count; id++)); do
-        data=$dir/osd.$id
-        mkdir -p "$data"
-        uuid=$(cat /proc/sys/kernel/random/uuid)
-        ceph-authtool -C "$data/keyring" --gen-key -n "osd.$id" >>"$dir/log/ceph.out"
-        key=$(ceph-authtool -p -n "osd.$id" "$data/keyring")
-        printf '{"cephx_secret":"%s"}\n' "$key" | ceph_call osd new "$uuid" -i - >/dev/null
-        ceph-osd -c "$dir/ceph.conf" -i "$id" --mkfs --osd-uuid "$uuid" --osd-data "$data" \
-            --keyring "$data/keyring" >>"$dir/log/ceph.out" 2>&1
-        ceph_call osd crush add "osd.$id" 1.0 root=default host=h >/dev/null
-        run "osd.$id"
-    done
+start_osd() {
+    local data=$dir/osd.0 uuid key
+    mkdir -p "$data"
+    uuid=$(cat /proc/sys/kernel/random/uuid)
+    ceph-authtool -C "$data/keyring" --gen-key -n osd.0 >>"$dir/log/ceph.out"
+    key=$(ceph-authtool -p -n osd.0 "$data/keyring")
+    printf '{"cephx_secret":"%s"}\n' "$key" | ceph_call osd new "$uuid" -i - >/dev/null
+    ceph-osd -c "$dir/ceph.conf" -i 0 --mkfs --osd-uuid "$uuid" --osd-data "$data" \
+        --keyring "$data/keyring" >>"$dir/log/ceph.out" 2>&1
+    ceph_call osd crush add osd.0 1.0 root=default host=h >/dev/null
+    daemon osd.0 ceph-osd -i 0 --osd-data "$data" --keyring "$data/keyring"
 }
 
 start_gateway() {
     mkdir -p "$dir/rgw"
-    run rgw
+    daemon rgw radosgw -n "$rgw"
     timeout 120 radosgw-admin -c "$dir/ceph.conf" -n "$rgw" user create --uid=test \
         --display-name=test --access-key="$access_key" --secret-key="$secret_key" \
         >/dev/null 2>>"$dir/log/ceph.out"
-    retry 60 signed -X PUT "http://127.0.0.1:${ports[count]}/$bucket"
+    retry 60 signed -X PUT "http://127.0.0.1:${ports[1]}/$bucket"
 }
 
 start() {
@@ -167,7 +137,7 @@ start() {
     fsid=$(cat /proc/sys/kernel/random/uuid)
     secret_key=$(od -An -N20 -tx1 /dev/urandom | tr -d ' \n')
     trap stop EXIT
-    read -ra ports < <(free_ports "$((count + 1))")
+    read -ra ports < <(free_ports 2)
 
     {
         ceph-authtool -C "$dir/keyring" --gen-key -n mon. --cap mon 'allow *'
@@ -176,14 +146,14 @@ start() {
         ceph-authtool "$dir/keyring" --gen-key -n "$rgw" --cap mon 'allow rw' \
             --cap osd 'allow rwx'
     } >>"$dir/log/ceph.out"
-    start_monitors
+    start_monitor
     ceph_call auth import -i "$dir/keyring" >/dev/null
-    start_osds
+    start_osd
     start_gateway
     trap - EXIT
     cat <<EOF
-AGENTWAL_TEST_S3=s3://$bucket?endpoint=http://127.0.0.1:${ports[count]}
-AGENTWAL_TEST_S3_ENDPOINT=http://127.0.0.1:${ports[count]}
+AGENTWAL_TEST_S3=s3://$bucket?endpoint=http://127.0.0.1:${ports[1]}
+AGENTWAL_TEST_S3_ENDPOINT=http://127.0.0.1:${ports[1]}
 AGENTWAL_TEST_S3_BUCKET=$bucket
 AWS_ACCESS_KEY_ID=$access_key
 AWS_SECRET_ACCESS_KEY=$secret_key
@@ -215,19 +185,7 @@ stop() {
     done
 }
 
-crash() {
-    local pid
-    dir=$(cd "$dir" && pwd -P)
-    pid=$(cat "$dir/run/$crashed.pid")
-    kill -KILL "$pid" 2>/dev/null || true
-    while is_running "$pid"; do
-        sleep 0.01
-    done
-    run "$crashed"
-}
-
 case $verb in
-crash) crash ;;
 start) start ;;
 stop) stop ;;
 *) usage >&2 && exit 2 ;;

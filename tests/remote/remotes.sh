@@ -1,16 +1,12 @@
 #!/usr/bin/env bash
 # The driver of S3 against the gateway of a cluster of Ceph: the cases of every
-# driver, failures, and a store that moves. Then, in a build without a sanitizer,
-# daemons and writers are killed (chaos.sh).
+# driver, failures, and a store that moves.
 set -euo pipefail
 
 here=$AGENTWAL_SOURCE/tests/remote
-long=()
-[ -z "${AGENTWAL_LONG-}" ] || long=(--long)
-
 ceph=$PWD/ceph
 trap '"$here/ceph.sh" stop "$ceph"' EXIT
-"$here/ceph.sh" "${long[@]}" start "$ceph" >environment || {
+"$here/ceph.sh" start "$ceph" >environment || {
     tail -n 20 ceph/log/*.out
     exit 1
 }
@@ -27,9 +23,4 @@ grep -h 'p50' s3/output || true
 if grep -F "$AWS_SECRET_ACCESS_KEY" s3/output; then
     echo "a secret was printed"
     exit 1
-fi
-
-if [ -n "${AGENTWAL_LONG-}" ]; then
-    mkdir chaos && cd chaos
-    "$here/chaos.sh" "$ceph" 60 "${AGENTWAL_TEST_S3/\?//chaos\?}"
 fi

@@ -3,7 +3,8 @@
  * again, is the session that it is when it is imported at once: its bytes, its tree and what the
  * list says of it.
  *
- * Small files of every dialect, and of every kind of damage, are cut at every byte; long ones at
+ * Small files of every dialect, and of every kind of damage, are cut at every byte, and changed at
+ * random, of which an export has every byte, and a second import adds nothing; long ones are cut at
  * random: a transcript from a seed or, where AGENTWAL_FIXTURES names a directory, the files in it.
  * AGENTWAL_LONG cuts each of these 1,000 times.
  */
@@ -65,13 +66,21 @@ static void end(struct import *import)
 }
 
 /* Imports the first bytes of a file. */
-static void take(struct import *import, const struct file *file, size_t size)
+static enum wal_status try_take(struct import *import, const struct file *file, size_t size,
+                                struct wal_error *error)
 {
     const struct wal_slice path = {"file", 4};
-    struct wal_error error = {.struct_size = sizeof(error)};
 
+    *error = (struct wal_error){.struct_size = sizeof(*error)};
     assert_int_equal(pwrite(import->fd, file->data, size, 0), (ssize_t)size);
-    if (wal_import_file(import->store, path, NULL, NULL, &error) != WAL_OK) {
+    return wal_import_file(import->store, path, NULL, NULL, error);
+}
+
+static void take(struct import *import, const struct file *file, size_t size)
+{
+    struct wal_error error;
+
+    if (try_take(import, file, size, &error) != WAL_OK) {
         fail_msg("%s", error.text);
     }
 }
@@ -385,6 +394,67 @@ KIT_TEST(convert_cut__small_files_at_every_byte)
 {
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
         check_every_cut(files[i].what, files[i].text, strlen(files[i].text));
+    }
+}
+
+/* A copy in which bytes are changed, removed, repeated or lost, at up to three places. */
+static struct file mutate(const char *text, struct transcript *random)
+{
+    struct file file = {.size = strlen(text)};
+
+    file.data = malloc(4 * file.size);
+    assert_non_null(file.data);
+    memcpy(file.data, text, file.size);
+    for (uint64_t places = 1 + transcript_draw(random, 3); places > 0 && file.size > 1; places--) {
+        char *at = file.data + transcript_draw(random, file.size);
+        const size_t rest = file.size - (size_t)(at - file.data);
+        const size_t size = 1 + transcript_draw(random, rest < 40 ? rest : 40);
+
+        switch (transcript_draw(random, 4)) {
+        case 0:
+            *at = (char)transcript_draw(random, 256);
+            break;
+        case 1:
+            memset(at, 0, size);
+            break;
+        case 2:
+            memmove(at, at + size, rest - size);
+            file.size -= size;
+            break;
+        default:
+            memmove(at + size, at, rest);
+            file.size += size;
+            break;
+        }
+    }
+    return file;
+}
+
+KIT_TEST(convert_cut__mutated_files)
+{
+    const uint64_t turns = sample_is_whole() ? 100000 : 6000 / sample_stride();
+    uint64_t seed = rng_seed((uint64_t)time(NULL));
+    struct transcript random;
+
+    transcript_init(&random, seed);
+    for (uint64_t turn = 0; turn < turns; turn++) {
+        const size_t which = (size_t)(turn % (sizeof(files) / sizeof(files[0])));
+        struct file file = mutate(files[which].text, &random);
+        struct wal_error error;
+        struct import import;
+        uint64_t sequence;
+
+        begin(&import);
+        if (try_take(&import, &file, file.size, &error) == WAL_OK) {
+            check(&import, &file, NULL, files[which].what, file.size);
+        } else {
+            assert_non_null(strstr(error.text, "is not text"));
+        }
+        sequence = last_sequence(&import);
+        (void)try_take(&import, &file, file.size, &error);
+        assert_int_equal(last_sequence(&import), sequence);
+        end(&import);
+        free(file.data);
     }
 }
 

@@ -360,7 +360,7 @@ def test_certificate_that_nobody_signed():
     server.socket = context.wrap_socket(server.socket, server_side=True)
     server.handle_error = lambda *_: None
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    each_verb(REMOTE, "cannot reach the object store", deadline=5000,
+    each_verb(REMOTE, "cannot reach the object store",
               endpoint="https://127.0.0.1:%d" % server.server_address[1])
 
 

@@ -8,4 +8,3 @@ programs=$AGENTWAL_BUILD/tests
 "$programs/remote_driver_run" "$AGENTWAL_TEST_S3"
 "$here/move.sh" "$AGENTWAL_TEST_S3"
 python3 "$here/faults.py" "$programs/remote_driver_call"
-python3 "$here/kills.py"

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """What a person saw in a client is what agentwal shows and exports: the readers of tests/clients,
 each written from its client's rules alone, read the client's files, and the same texts, calls,
-results and images, as multisets, are in `agentwal cat --text` and `cat --json`, and in the exports
-to Claude Code, Codex, pi and OpenCode.
+results and images, as multisets, are in `agentwal cat --text`, and in the exports to Claude Code,
+Codex, pi and OpenCode.
 
 The sessions are made; those of AGENTWAL_FIXTURES come on top. KNOWN says what differs and why.
 
@@ -103,11 +103,21 @@ def compare(items, there, others):
             yield "has", item, after[item] - before[item]
 
 
-def exported(store, session, dialect, out):
-    run(store, "export", "--dialect", dialect, "--session", session, out)
-    found = list(reader(dialect).sessions(out))
-    assert len(found) <= 1, found
-    return found[0] if found else shown.Session(session, out, [], [])
+def rows_of(text):
+    return [row for row in map(json.loads, text.splitlines()) if "sessionId" in row]
+
+
+def exported(store, names, dialect, out):
+    """What a person sees in that client, by the ids of the sessions."""
+    named = [word for name in sorted(names) for word in ("--session", name)]
+    rows = rows_of(run(store, "export", "--json", "--dialect", dialect, *named, out))
+    found = {os.path.realpath(session.path) if session.path else session.id: session
+             for session in reader(dialect).sessions(out)}
+    # OpenCode's sessions are several files, of which one has the id as its name.
+    keys = {row["sessionId"]: (os.path.realpath(row["path"]),
+                               os.path.basename(row["path"]).removesuffix(".json"))
+            for row in rows}
+    return {name: found[key] for name, either in keys.items() for key in either if key in found}
 
 
 def check(client, folder):
@@ -115,11 +125,12 @@ def check(client, folder):
     with tempfile.TemporaryDirectory() as work:
         store = os.path.join(work, "store")
         run(store, "init")
-        files = {}
-        for row in map(json.loads, run(store, "import", "--json", "--all-files", folder)
-                       .splitlines()):
-            if "sessionId" in row:
-                files.setdefault(os.path.realpath(row.get("path") or ""), row["sessionId"])
+        files, names = {}, set()
+        for row in rows_of(run(store, "import", "--json", "--all-files", folder)):
+            names.add(row["sessionId"])
+            files.setdefault(os.path.realpath(row.get("path") or ""), row["sessionId"])
+        exports = {dialect: exported(store, names, dialect, os.path.join(work, dialect))
+                   for dialect in TARGETS}
         for session in reader(client).sessions(folder):
             if any(item[1] == "[trimmed for fixture]" for item in session.all) or \
                     (session.path or "").endswith(MADE_UP):
@@ -130,11 +141,8 @@ def check(client, folder):
                                         ("cat", session.live, [])):
                 for found in cat_differences(run(store, "cat", "--text", name, *options), items):
                     yield where, way, found
-            rows = [json.loads(line)["payload"] for line in
-                    run(store, "cat", "--json", "--all", name).splitlines()]
-            for dialect in TARGETS:
-                with tempfile.TemporaryDirectory() as out:
-                    there = exported(store, name, dialect, out)
+            for dialect, sessions in exports.items():
+                there = sessions.get(name, shown.Session(name, None, [], []))
                 items = session.all if {client, dialect} <= {"claude", "pi"} else session.live
                 others = [item for item in session.all if item not in items or not is_shown(item)]
                 for found in compare(items, there.all, others):

@@ -152,6 +152,7 @@ class Binding:
         "texts": ("struct wal_slice *{name}", "{place}"),
         "structs": ("struct {struct} *{name}", "{place}"),
         "result": ("struct {struct} {name}", "&{place}"),
+        "wal_append_result": ("struct {struct} {name}", "&{place}"),
         "new": ("struct {struct} *{name}", "&{place}"),
         "uint64_t *": ("uint64_t {name}", "&{place}"), "int32_t *": ("int32_t {name}", "&{place}"),
         "fd": ("int32_t {name}", "&{place}"), "const char **": ("const char *{name}", "&{place}"),
@@ -361,8 +362,9 @@ class Binding:
                 plan.arguments.append("callback.change == NULL ? NULL : callback_change")
                 plan.count += 1
             else:
-                self.add(plan, "result" if struct in self.headers.structs else
-                         "fd" if name == "fd" else type_, filled)
+                self.add(plan, struct if struct in self.RESULTS else
+                         "result" if struct in self.headers.structs else
+                         name if name in self.RESULTS else type_, filled)
         if plan.lists:
             plan.results = [(None, value) for _, value in plan.results]
         return plan
@@ -712,11 +714,12 @@ class Node(Binding):
 class Python(Binding):
     FIELD, TABLE, PREFIX = "value_field", "value_table", "VALUE"
     VALUE = "args[%d]"
+    VARIABLES = {**Binding.VARIABLES, "structs": ("void *{name}", "{place}")}
     KINDS = {**NUMBERS, "ns": "I64", "const struct wal_error *": "ERROR", "const char *": "STRING"}
     CONTENTS = ("payload", "content", "piece", "metadata", "meta", "value")
     HANDLES = {"wal_store": "STORE", "wal_session": "SESSION", "wal_blob": "BLOB",
                "wal_view": "VIEW", "wal_blob_writer": "WRITER", "wal_import_follow": "FOLLOW",
-               "wal_search": "SEARCH"}
+               "wal_search": "SEARCH", "wal_ticket": "TICKET"}
     READ = {"TEXT": "text", "PATH": "path", "CONTENT": "content", "U32": "u32", "U64": "u64",
             "I64": "i64", "I32": "bool"}
     READS = {
@@ -725,9 +728,10 @@ class Python(Binding):
         "digest": 'value_some_digest(state, {value}, "{name}", {name})',
         "content": 'content_take(state, {value}, "{name}", &{name})',
         "texts": 'value_slices(state, {value}, "{name}", true, &{name}, &{count})',
-        "structs": 'value_rows(state, {value}, "{name}", &{struct}_in, (void **)&{name}, &{count})'}
+        "structs": 'value_rows(state, {value}, "{name}", &{struct}_in, &{name}, &{count})'}
     RESULTS = {
         "result": "value_dict(state, &{struct}_out, &{name})",
+        "wal_append_result": "batch_result(&{name})",
         "uint64_t *": "PyLong_FromUnsignedLongLong({name})",
         "int32_t *": "PyBool_FromLong({name})", "fd": "PyLong_FromLong({name})",
         "const char **": "value_str((struct wal_slice){{{name}, strlen({name})}})",

@@ -308,7 +308,7 @@ class Session(Unpicklable):
 
     def redact(self, entry: EntryId, reason: str | None = None) -> AppendResult:
         """Hides the content of an entry from every reader, durably."""
-        return AppendResult(**_wal.session_redact(self._handle, entry_id("entry", entry), reason))
+        return AppendResult(*_wal.session_redact(self._handle, entry_id("entry", entry), reason))
 
     def compact(self, *, first_kept: EntryId, summary: str,
                 into: SessionOptions | None = None) -> Compaction:
@@ -320,7 +320,7 @@ class Session(Unpicklable):
             raise InvalidType("into: %s" % error) from error
         fork, row = _wal.session_compact(
             self._handle, (entry_id("first_kept", first_kept), summary, options))
-        return Compaction(self if fork is None else Session(self.store, fork), AppendResult(**row))
+        return Compaction(self if fork is None else Session(self.store, fork), AppendResult(*row))
 
     def claim(self) -> None:
         """Says that this handle works in the session, until unclaim(), close() or the end of the

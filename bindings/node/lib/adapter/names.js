@@ -114,9 +114,12 @@ class StoreHandle {
   #opening = null;
   #Store;
   #path;
+  #options;
 
-  constructor(Store, storeOrPath) {
+  /** `options` are those of opening a store by its path. */
+  constructor(Store, storeOrPath, options) {
     this.#Store = Store;
+    this.#options = options;
     if (typeof storeOrPath === 'string' || storeOrPath instanceof URL) {
       this.#path = storeOrPath;
     } else if (storeOrPath instanceof Store) {
@@ -130,7 +133,7 @@ class StoreHandle {
     if (this.#store) {
       return this.#store;
     }
-    this.#opening ??= this.#Store.open(this.#path).catch((error) => {
+    this.#opening ??= this.#Store.open(this.#path, this.#options).catch((error) => {
       this.#opening = null;
       throw error;
     });

@@ -3,6 +3,7 @@
 // of each method is in claude-session-store.d.ts.
 
 const { Store } = require('../index.js');
+const { StoreHandle } = require('../adapter/names.js');
 const { closed, invalid, WalError } = require('../base/errors.js');
 const { toOptions } = require('../base/options.js');
 const { AppendQueue } = require('./append.js');
@@ -20,9 +21,7 @@ const DURABILITIES = ['durable', 'written', 'queued'];
 
 /** What the parts of an adapter share. */
 class Owner {
-  #path;
-  #options;
-  #store = null;
+  #handle;
   #isClosed = false;
 
   constructor(store, options) {
@@ -33,9 +32,7 @@ class Owner {
     if (damaged !== 'reject' && damaged !== 'skip') {
       throw invalid(`damaged is "reject" or "skip", not ${damaged}`);
     }
-    this.#path = typeof store === 'string' || store instanceof URL ? store : null;
-    this.#store = this.#path === null ? Promise.resolve(store) : null;
-    this.#options = open;
+    this.#handle = new StoreHandle(Store, store, open);
     this.durability = durability;
     this.fold = foldSessionSummary;
     this.skipsDamage = damaged === 'skip';
@@ -47,20 +44,14 @@ class Owner {
     if (this.#isClosed) {
       throw closed('session store');
     }
-    if (this.#store === null) {
-      this.#store = Store.open(this.#path, this.#options);
-      // The next call tries again.
-      this.#store.catch(() => { this.#store = null; });
-    }
-    return this.#store;
+    return this.#handle.get();
   }
 
   /** Closes the store if this opened it. */
   async close() {
-    const isFirst = !this.#isClosed;
-    this.#isClosed = true;
-    if (isFirst && this.#path !== null && this.#store !== null) {
-      await (await this.#store.catch(() => null))?.close();
+    if (!this.#isClosed) {
+      this.#isClosed = true;
+      await this.#handle.close();
     }
   }
 }

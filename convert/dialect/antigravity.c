@@ -140,13 +140,7 @@ static const struct wal__field call_fields[] = {
 static bool add_text(struct wal__model_blocks *blocks, enum wal__model_block_kind kind,
                      struct wal__json_span text)
 {
-    struct wal__model_block *block =
-        text.size > 2 ? wal__model_blocks_add(blocks, kind, text) : NULL;
-
-    if (block != NULL) {
-        block->text = text;
-    }
-    return block != NULL || text.size <= 2;
+    return text.size <= 2 || wal__model_blocks_add_text(blocks, kind, text);
 }
 
 /* Adds the calls of an answer, and keeps them for their results. False: no memory. */
@@ -165,17 +159,15 @@ static bool add_calls(struct wal__model_reader *reader, struct wal__json_token l
     wal__model_array_begin(&scan, list.span);
     for (size_t number = 1; wal__model_array_next(&scan, &value); number++) {
         struct wal__model_block call = {.kind = WAL__BLOCK_TOOL_CALL, .raw = value.span};
-        struct wal__model_block *block =
-            wal__model_blocks_add(blocks, WAL__BLOCK_TOOL_CALL, value.span);
         uint8_t digits[WAL__MODEL_DIGITS];
 
         call.id =
             wal__model_append(reader->arena, item->id, "-", wal__model_digits(number, digits));
-        if (block == NULL || call.id.data == NULL ||
-            wal__fields_read(value.span, call_fields, &call, &item->fields) != WAL__JSON_OK) {
+        if (call.id.data == NULL ||
+            wal__fields_read(value.span, call_fields, &call, &item->fields) != WAL__JSON_OK ||
+            !wal__model_blocks_append(blocks, &call)) {
             return false;
         }
-        *block = call;
         if (calls->count < CALLS_MAX) {
             call.name = wal__arena_copy(reader->arena, call.name);
             calls->items[calls->count++] = call;
@@ -233,31 +225,24 @@ static enum wal__json_status antigravity_line(struct wal__model_reader *reader,
                                               const struct wal__model_line *line)
 {
     struct wal__model_blocks blocks = {.arena = reader->scratch};
-    struct step step = {.entry.item = {.kind = WAL__ITEM_MESSAGE,
-                                       .stream = line->stream,
-                                       .id = line->id,
-                                       .parent = line->parent,
-                                       .time = line->time}};
+    struct step step = {.entry = wal__entry_begin(reader, line)};
     struct wal__model_item *item = &step.entry.item;
     enum wal__json_status status = wal__fields_read(line->text, step_fields, &step, &item->fields);
     enum wal__step_author author = wal__step_author(step.source, step.entry.type);
 
-    if (reader->state == NULL) {
-        reader->state = wal__arena_calloc(reader->arena, sizeof(struct calls));
+    if (status != WAL__JSON_OK) {
+        return status;
     }
-    if (status != WAL__JSON_OK || reader->state == NULL) {
-        return status != WAL__JSON_OK ? status : WAL__JSON_NO_SPACE;
-    }
-    if (!read_step(reader, &step, author, &blocks)) {
+    if (wal__reader_state(reader, sizeof(struct calls)) == NULL ||
+        !read_step(reader, &step, author, &blocks)) {
         return WAL__JSON_NO_SPACE;
     }
     item->blocks = blocks.items;
     item->block_count = blocks.count;
     if (author == WAL__STEP_UNKNOWN || (blocks.count == 0 && author != WAL__STEP_TOOL)) {
-        item->kind = WAL__ITEM_LINE;
-        item->data = line->text;
+        return wal__entry_emit_line(&step.entry) ? WAL__JSON_OK : WAL__JSON_NO_SPACE;
     }
-    return wal__model_emit(reader, item) ? WAL__JSON_OK : WAL__JSON_NO_SPACE;
+    return wal__entry_emit(&step.entry) ? WAL__JSON_OK : WAL__JSON_NO_SPACE;
 }
 
 static const struct wal__dialect_read_ops antigravity_read_ops = {.line = antigravity_line};

@@ -313,8 +313,6 @@ struct claude {
 
 struct row {
     struct wal__entry entry; /* first: offsets in it are offsets in the row */
-    struct wal__model_reader *reader;
-    const struct wal__model_line *line;
     struct claude *claude;
     struct wal__json_span subtype;
     struct wal__json_span uuid;
@@ -380,7 +378,7 @@ static const struct wal__field prompt_fields[] = {
 
 static bool read_blocks(struct row *row, struct wal__json_token content)
 {
-    return wal__content_read_item(content, row->entry.calls, row->reader->scratch,
+    return wal__content_read_item(content, row->entry.calls, row->entry.reader->scratch,
                                   &row->entry.item);
 }
 
@@ -398,10 +396,12 @@ static bool read_assistant(struct row *row)
         item->model.size = 0;
     }
     item->stop = wal__word_stop(wal__claude_stops, row->entry.stop);
-    claude_answer_add_row(&row->claude->answers, row->line->id, row->above, item->answer_id);
+    claude_answer_add_row(&row->claude->answers, row->entry.source->id, row->above,
+                          item->answer_id);
     for (size_t i = 0; i < item->block_count; i++) {
         if (item->blocks[i].kind == WAL__BLOCK_TOOL_CALL) {
-            claude_answer_add_call(&row->claude->answers, row->line->id, item->blocks[i].id);
+            claude_answer_add_call(&row->claude->answers, row->entry.source->id,
+                                   item->blocks[i].id);
         }
     }
     return true;
@@ -466,7 +466,7 @@ static bool split_words(struct row *row, struct wal__content_pieces *pieces, boo
     struct wal__message message;
 
     *is_split = false;
-    if (row->is_meta || !wal__message_find(row->line->text, &message)) {
+    if (row->is_meta || !wal__message_find(row->entry.source->text, &message)) {
         return true;
     }
     wal__message_visit(&message, visit_words, &words);
@@ -491,7 +491,7 @@ static bool split_words(struct row *row, struct wal__content_pieces *pieces, boo
 static bool emit_user(struct row *row)
 {
     bool is_split = false;
-    struct wal__content_pieces pieces = {.arena = row->reader->scratch};
+    struct wal__content_pieces pieces = {.arena = row->entry.reader->scratch};
     struct wal__model_item *item = &row->entry.item;
 
     item->role = WAL__ROLE_USER;
@@ -500,8 +500,9 @@ static bool emit_user(struct row *row)
         (!is_split && !wal__content_split(&pieces, item, row->entry.content))) {
         return false;
     }
-    claude_answer_add_result(&row->claude->answers, row->line->id, row->above, pieces.first_call);
-    return wal__content_emit(&pieces, item->parent, row->reader);
+    claude_answer_add_result(&row->claude->answers, row->entry.source->id, row->above,
+                             pieces.first_call);
+    return wal__content_emit(&pieces, item->parent, row->entry.reader);
 }
 
 /* --- compactions --------------------------------------------------------- */
@@ -533,7 +534,7 @@ static bool save_boundary(struct row *row)
     static const struct wal__field kept_fields[] = {{"headUuid", .at = ROW_AT(kept_head)},
                                                     {.key = NULL}};
     struct wal__json_span parent = find_earlier_row(row->claude, row->logical_parent);
-    struct wal__arena *arena = row->reader->arena;
+    struct wal__arena *arena = row->entry.reader->arena;
     struct wal__model_item *item = &row->claude->boundary;
 
     if (wal__fields_read(row->kept, kept_fields, row, NULL) != WAL__JSON_OK) {
@@ -560,7 +561,7 @@ static bool save_boundary(struct row *row)
 static bool emit_summary(struct row *row)
 {
     struct wal__json_member content = {.key = "content"};
-    struct wal__model_blocks blocks = {.arena = row->reader->scratch};
+    struct wal__model_blocks blocks = {.arena = row->entry.reader->scratch};
     struct wal__model_item *item = &row->entry.item;
     struct claude *claude = row->claude;
 
@@ -585,28 +586,21 @@ static bool emit_summary(struct row *row)
         item->raw_prefix = claude->boundary.raw;
         item->raw.size = item->raw_prefix.size > 0 ? item->raw.size : 0;
         item->fields += claude->boundary.fields;
-        if (!wal__model_emit(row->reader, &alias)) {
+        if (!wal__model_emit(row->entry.reader, &alias)) {
             return false;
         }
     }
-    return wal__model_emit(row->reader, item);
+    return wal__model_emit(row->entry.reader, item);
 }
 
 /* --- rows ---------------------------------------------------------------- */
-
-static bool emit_line(struct row *row)
-{
-    row->entry.item.kind = WAL__ITEM_LINE;
-    row->entry.item.data = row->line->text;
-    return wal__model_emit(row->reader, &row->entry.item);
-}
 
 /* --- the queue ----------------------------------------------------------- */
 
 /* Puts the text of a row into the queue. */
 static bool put_queued(struct row *row, struct wal__json_span text)
 {
-    struct wal__arena *arena = row->reader->arena;
+    struct wal__arena *arena = row->entry.reader->arena;
     struct claude *claude = row->claude;
     struct claude_queued *queued = &claude->queue[claude->queue_count];
 
@@ -614,7 +608,7 @@ static bool put_queued(struct row *row, struct wal__json_span text)
         return true;
     }
     *queued = (struct claude_queued){.queued.text = wal__arena_copy(arena, text),
-                                     .id = wal__arena_copy(arena, row->line->id),
+                                     .id = wal__arena_copy(arena, row->entry.source->id),
                                      .time = wal__arena_copy(arena, row->entry.item.time)};
     claude->queue_count++;
     return queued->queued.text.data != NULL && queued->id.data != NULL;
@@ -656,10 +650,11 @@ static bool read_queue(struct row *row)
     size_t kept = 0;
 
     for (size_t i = 0; i < claude->queue_count; i++) {
-        enum wal__queued_fate fate = wal__queued_read(&claude->queue[i].queued, row->line->text);
+        enum wal__queued_fate fate =
+            wal__queued_read(&claude->queue[i].queued, row->entry.source->text);
 
         if (fate == WAL__QUEUED_LOST &&
-            !emit_queued(row->reader, &claude->queue[i], &row->entry.item)) {
+            !emit_queued(row->entry.reader, &claude->queue[i], &row->entry.item)) {
             return false;
         }
         if (fate == WAL__QUEUED_OPEN) {
@@ -673,22 +668,22 @@ static bool read_queue(struct row *row)
 /* Emits a row of the queue or an attachment, which may have a person's words. */
 static bool emit_queued_row(struct row *row)
 {
-    struct wal__content_pieces pieces = {.arena = row->reader->scratch};
+    struct wal__content_pieces pieces = {.arena = row->entry.reader->scratch};
     struct wal__model_item *item = &row->entry.item;
     struct wal__message message;
 
-    if (!wal__message_find(row->line->text, &message)) {
-        return emit_line(row);
+    if (!wal__message_find(row->entry.source->text, &message)) {
+        return wal__entry_emit_line(&row->entry);
     }
     if (message.is_queued) {
         return (wal__message_is_note(&message) || put_queued(row, message.content.span)) &&
-               emit_line(row);
+               wal__entry_emit_line(&row->entry);
     }
     item->kind = WAL__ITEM_MESSAGE;
     item->role = WAL__ROLE_USER;
     item->is_meta = message.is_meta;
     return wal__content_split(&pieces, item, message.content) &&
-           wal__content_emit(&pieces, item->parent, row->reader);
+           wal__content_emit(&pieces, item->parent, row->entry.reader);
 }
 
 /* --- rows ---------------------------------------------------------------- */
@@ -702,15 +697,15 @@ static bool emit_system(struct row *row)
     }
     if (wal__model_text_is(row->subtype, "walconv_head")) {
         item->kind = WAL__ITEM_HEAD;
-        return wal__model_emit(row->reader, item);
+        return wal__model_emit(row->entry.reader, item);
     }
     if (!wal__model_text_is(row->subtype, "walconv_message")) {
-        return emit_line(row);
+        return wal__entry_emit_line(&row->entry);
     }
     item->kind = WAL__ITEM_MESSAGE;
     item->role = WAL__ROLE_SYSTEM;
     item->is_meta = false;
-    return read_blocks(row, row->blocks) && wal__model_emit(row->reader, item);
+    return read_blocks(row, row->blocks) && wal__model_emit(row->entry.reader, item);
 }
 
 /* Emits a row of the conversation. */
@@ -727,25 +722,26 @@ static bool emit_conversation_row(struct row *row)
     }
     if (is_message && wal__model_text_is(type, "assistant")) {
         item->is_meta = false;
-        return read_assistant(row) && wal__model_emit(row->reader, item);
+        return read_assistant(row) && wal__model_emit(row->entry.reader, item);
     }
     if (wal__model_text_is(type, "system")) {
         return emit_system(row);
     }
-    return wal__model_text_is(type, "attachment") ? emit_queued_row(row) : emit_line(row);
+    return wal__model_text_is(type, "attachment") ? emit_queued_row(row)
+                                                  : wal__entry_emit_line(&row->entry);
 }
 
 static bool emit_foreign_line(struct row *row)
 {
     struct wal__model_item *item = &row->entry.item;
 
-    item->dialect = wal__model_find_dialect(row->reader, row->entry.dialect);
+    item->dialect = wal__model_find_dialect(row->entry.reader, row->entry.dialect);
     if (item->dialect == NULL) {
-        return emit_line(row);
+        return wal__entry_emit_line(&row->entry);
     }
     item->data = row->entry.line;
     item->raw.size = 0;
-    return item->data.size == 0 || wal__model_emit(row->reader, item);
+    return item->data.size == 0 || wal__model_emit(row->entry.reader, item);
 }
 
 /* Emits a row that is not part of the conversation. */
@@ -758,12 +754,13 @@ static bool emit_metadata_row(struct row *row, const struct wal__word *type)
         return true;
     }
     if (type == NULL) {
-        return wal__model_text_is(row->entry.type, "queue-operation") ? emit_queued_row(row)
-                                                                      : emit_line(row);
+        return wal__model_text_is(row->entry.type, "queue-operation")
+                   ? emit_queued_row(row)
+                   : wal__entry_emit_line(&row->entry);
     }
     item->kind = type->value;
     return item->kind == WAL__ITEM_LINE ? emit_foreign_line(row)
-                                        : wal__model_emit(row->reader, item);
+                                        : wal__model_emit(row->entry.reader, item);
 }
 
 /* Emits the header from the first row that has a session and a directory. */
@@ -776,9 +773,9 @@ static bool emit_header(struct row *row)
         return true;
     }
     session->raw = session->id;
-    session->dialect = row->reader->dialect;
+    session->dialect = row->entry.reader->dialect;
     row->claude->has_header = true;
-    return wal__model_emit(row->reader, &item);
+    return wal__model_emit(row->entry.reader, &item);
 }
 
 static bool is_in_conversation(const struct row *row)
@@ -796,7 +793,7 @@ static bool emit_row(struct row *row, const struct wal__word *type)
         return false;
     }
     if (claude->has_boundary && is_of_conversation && !row->is_summary &&
-        !emit_boundary(row->reader, claude)) {
+        !emit_boundary(row->entry.reader, claude)) {
         return false;
     }
     if (claude->queue_count > 0 && !read_queue(row)) {
@@ -826,35 +823,29 @@ static bool put_row(struct row *row)
     struct wal__json_span above = {NULL, 0};
 
     if (!is_in_conversation(row)) {
-        above = row->above.size > 0 ? wal__arena_copy(row->reader->arena, row->above)
+        above = row->above.size > 0 ? wal__arena_copy(row->entry.reader->arena, row->above)
                                     : (struct wal__json_span){(const uint8_t *)"", 0};
         if (above.data == NULL) {
             return false;
         }
     }
-    return wal__model_table_put(&row->claude->rows, wal__model_string_hash(0, row->line->id),
-                                above);
+    return wal__model_table_put(&row->claude->rows,
+                                wal__model_string_hash(0, row->entry.source->id), above);
 }
 
 static enum wal__json_status claude_line(struct wal__model_reader *reader,
                                          const struct wal__model_line *line)
 {
-    struct row row = {.reader = reader, .line = line, .claude = reader->state};
+    struct row row = {.entry = wal__entry_begin(reader, line),
+                      .claude = wal__reader_state(reader, sizeof(*row.claude))};
     struct wal__model_item *item = &row.entry.item;
     const struct wal__word *type;
     enum wal__json_status status;
 
     if (row.claude == NULL) {
-        row.claude = wal__arena_calloc(reader->arena, sizeof(*row.claude));
-        if (row.claude == NULL) {
-            return WAL__JSON_NO_SPACE;
-        }
-        row.claude->rows.arena = reader->arena;
-        reader->state = row.claude;
+        return WAL__JSON_NO_SPACE;
     }
-    item->id = line->id;
-    item->time = line->time;
-    item->stream = line->stream;
+    row.claude->rows.arena = reader->arena;
     status = wal__word_read(line->text, row_fields, wal__claude_metadata, &row.entry.type, &row,
                             &item->fields, &type);
     if (status != WAL__JSON_OK) {

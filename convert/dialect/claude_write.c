@@ -311,15 +311,6 @@ struct claude {
     struct claude_listing listing;
 };
 
-static size_t claude_make_id(const struct wal__model_writer *writer,
-                             const struct wal__model_item *item, const uint64_t hash[2],
-                             char id[WAL__MODEL_ID_SIZE])
-{
-    (void)writer;
-    (void)item;
-    return wal__model_uuid(hash, id);
-}
-
 /* --- rows ---------------------------------------------------------------- */
 
 /* Opens a row of the conversation and writes its first members. */
@@ -738,7 +729,7 @@ const struct wal__dialect_write_ops wal__claude_write_ops = {
     .links_starter = true,
     .path = claude_path,
     .is_id = wal__model_is_uuid,
-    .make_id = claude_make_id,
+    .make_id = wal__model_make_uuid,
     .off_branch_kinds = 1U << WAL__ITEM_TITLE | 1U << WAL__ITEM_LABEL | 1U << WAL__ITEM_CUSTOM |
                         1U << WAL__ITEM_LINE,
     .begin = claude_begin,

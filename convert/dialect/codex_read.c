@@ -240,12 +240,7 @@ static bool read_block(struct wal__model_blocks *blocks, struct wal__json_span r
 
 static bool add_text(struct wal__model_blocks *blocks, struct wal__json_span text)
 {
-    struct wal__model_block *block = wal__model_blocks_add(blocks, WAL__BLOCK_TEXT, text);
-
-    if (block != NULL) {
-        block->text = text;
-    }
-    return block != NULL && text.data != NULL;
+    return text.data != NULL && wal__model_blocks_add_text(blocks, WAL__BLOCK_TEXT, text);
 }
 
 static bool read_blocks(struct wal__model_blocks *blocks, struct wal__json_span array,

@@ -264,10 +264,7 @@ static const struct wal__json_span none = {NULL, 0};
 
 struct wal__codex *wal__codex_state(struct wal__model_reader *reader)
 {
-    if (reader->state == NULL) {
-        reader->state = wal__arena_calloc(reader->arena, sizeof(struct wal__codex));
-    }
-    return reader->state;
+    return wal__reader_state(reader, sizeof(struct wal__codex));
 }
 
 bool wal__codex_line_begin(struct wal__model_reader *reader, const struct wal__model_line *line)

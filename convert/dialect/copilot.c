@@ -52,8 +52,6 @@ enum event_kind {
 
 struct event {
     struct wal__entry entry; /* first: offsets in it are offsets in the event */
-    struct wal__model_reader *reader;
-    const struct wal__model_line *line;
     struct copilot *copilot;
     struct wal__json_span data;
     struct wal__json_span agent;    /* that it is of: a subagent */
@@ -157,17 +155,6 @@ static bool begins_with(struct wal__json_span string, const char *text)
     return string.size > size + 1 && memcmp(string.data + 1, text, size) == 0;
 }
 
-static bool add_text(struct wal__model_blocks *blocks, enum wal__model_block_kind kind,
-                     struct wal__json_span text)
-{
-    struct wal__model_block *block = wal__model_blocks_add(blocks, kind, text);
-
-    if (block != NULL) {
-        block->text = text;
-    }
-    return block != NULL;
-}
-
 /* Adds the next image of an array. Other elements, but for those of `content` that repeat its text,
  * are counted as fields. *is_done: there was none. False: no memory. */
 static bool add_image(struct wal__model_blocks *blocks, struct wal__json_scan *scan,
@@ -222,12 +209,13 @@ static bool add_content(struct event *event, struct wal__model_blocks *blocks)
         wal__model_array_begin(&order, event->order.span);
         while (wal__model_array_next(&order, &value)) {
             if (value.kind == WAL__JSON_STRING
-                    ? !add_text(blocks, WAL__BLOCK_TEXT, value.span)
+                    ? !wal__model_blocks_add_text(blocks, WAL__BLOCK_TEXT, value.span)
                     : !is_done && !add_image(blocks, &images, fields, &is_done)) {
                 return false;
             }
         }
-    } else if (event->content.size > 2 && !add_text(blocks, WAL__BLOCK_TEXT, event->content)) {
+    } else if (event->content.size > 2 &&
+               !wal__model_blocks_add_text(blocks, WAL__BLOCK_TEXT, event->content)) {
         return false;
     }
     while (!is_done) {
@@ -254,35 +242,26 @@ static bool emit_message(struct event *event, enum wal__model_role role,
     item->role = role;
     item->blocks = blocks->items;
     item->block_count = blocks->count;
-    return wal__model_emit(event->reader, item);
-}
-
-static bool emit_line(struct event *event)
-{
-    struct wal__model_item *item = &event->entry.item;
-
-    item->kind = WAL__ITEM_LINE;
-    item->data = event->line->text;
-    return wal__model_emit(event->reader, item);
+    return wal__model_emit(event->entry.reader, item);
 }
 
 /* Emits an event that is a text and images. */
 static bool emit_content(struct event *event, enum wal__model_role role)
 {
-    struct wal__model_blocks blocks = {.arena = event->reader->scratch};
+    struct wal__model_blocks blocks = {.arena = event->entry.reader->scratch};
 
     return add_content(event, &blocks) && emit_message(event, role, &blocks);
 }
 
 static bool emit_answer(struct event *event)
 {
-    struct wal__model_blocks blocks = {.arena = event->reader->scratch};
+    struct wal__model_blocks blocks = {.arena = event->entry.reader->scratch};
     uint64_t hash = wal__model_string_hash(0, event->reasoning);
     bool is_known = event->reasoning.size > 2 && event->copilot->reasoning == hash;
 
     event->copilot->reasoning = 0;
     if (!is_known && event->reasoning.size > 0 &&
-        !add_text(&blocks, WAL__BLOCK_THINKING, event->reasoning)) {
+        !wal__model_blocks_add_text(&blocks, WAL__BLOCK_THINKING, event->reasoning)) {
         return false;
     }
     if (!add_content(event, &blocks) || !wal__content_read_calls(event->entry.calls, &blocks)) {
@@ -295,7 +274,7 @@ static bool emit_answer(struct event *event)
         if (block->kind != WAL__BLOCK_TOOL_CALL || block->id.size <= 2) {
             continue;
         }
-        name = wal__arena_copy(event->reader->arena, block->name);
+        name = wal__arena_copy(event->entry.reader->arena, block->name);
         if (name.data == NULL ||
             !wal__model_table_put(&event->copilot->calls, wal__model_string_hash(0, block->id),
                                   name)) {
@@ -308,13 +287,13 @@ static bool emit_answer(struct event *event)
 /* Emits thinking that precedes its answer, which may have it again. */
 static bool emit_reasoning(struct event *event)
 {
-    struct wal__model_blocks blocks = {.arena = event->reader->scratch};
+    struct wal__model_blocks blocks = {.arena = event->entry.reader->scratch};
 
     if (event->content.size <= 2) {
-        return emit_line(event);
+        return wal__entry_emit_line(&event->entry);
     }
     event->copilot->reasoning = wal__model_string_hash(0, event->content);
-    return add_text(&blocks, WAL__BLOCK_THINKING, event->content) &&
+    return wal__model_blocks_add_text(&blocks, WAL__BLOCK_THINKING, event->content) &&
            emit_message(event, WAL__ROLE_ASSISTANT, &blocks);
 }
 
@@ -343,11 +322,11 @@ static bool emit_header(struct event *event)
     struct wal__model_session *session = &event->entry.session;
 
     session->cwd = wal__model_string(event->context, "cwd");
-    session->raw = event->line->text;
-    session->dialect = event->reader->dialect;
+    session->raw = event->entry.source->text;
+    session->dialect = event->entry.reader->dialect;
     event->entry.item.kind = WAL__ITEM_HEADER;
     event->entry.item.session = session;
-    return wal__model_emit(event->reader, &event->entry.item);
+    return wal__entry_emit(&event->entry);
 }
 
 static bool emit_event(struct event *event, enum event_kind kind)
@@ -356,7 +335,8 @@ static bool emit_event(struct event *event, enum event_kind kind)
 
     switch (kind) {
     case EVENT_START:
-        return event->line->parent.size > 0 ? emit_line(event) : emit_header(event);
+        return event->entry.source->parent.size > 0 ? wal__entry_emit_line(&event->entry)
+                                                    : emit_header(event);
     case EVENT_USER:
         item->is_meta = wal__first_text_is_client_source(event->source) ||
                         begins_with(event->content, "<skill-context");
@@ -370,7 +350,7 @@ static bool emit_event(struct event *event, enum event_kind kind)
         return emit_reasoning(event);
     case EVENT_CALL:
         item->is_echo = true;
-        return emit_line(event);
+        return wal__entry_emit_line(&event->entry);
     case EVENT_RESULT:
         return emit_result(event);
     case EVENT_SYSTEM:
@@ -381,42 +361,38 @@ static bool emit_event(struct event *event, enum event_kind kind)
         return emit_content(event, WAL__ROLE_USER);
     case EVENT_COMPACTION:
         item->kind = WAL__ITEM_COMPACTION;
-        return event->has_succeeded && item->text.size > 2 ? wal__model_emit(event->reader, item)
-                                                           : emit_line(event);
+        return event->has_succeeded && item->text.size > 2
+                   ? wal__model_emit(event->entry.reader, item)
+                   : wal__entry_emit_line(&event->entry);
     case EVENT_MODEL:
         item->kind = WAL__ITEM_MODEL_CHANGE;
-        return item->model.size > 2 ? wal__model_emit(event->reader, item) : emit_line(event);
+        return item->model.size > 2 ? wal__model_emit(event->entry.reader, item)
+                                    : wal__entry_emit_line(&event->entry);
     case EVENT_TITLE:
         item->kind = WAL__ITEM_TITLE;
-        return wal__model_emit(event->reader, item);
+        return wal__model_emit(event->entry.reader, item);
     case EVENT_REWIND:
         item->kind = WAL__ITEM_HEAD;
-        return wal__model_emit(event->reader, item);
+        return wal__model_emit(event->entry.reader, item);
     case EVENT_OTHER:
         break;
     }
-    return emit_line(event);
+    return wal__entry_emit_line(&event->entry);
 }
 
 static enum wal__json_status copilot_line(struct wal__model_reader *reader,
                                           const struct wal__model_line *line)
 {
-    struct event event = {.reader = reader, .line = line, .copilot = reader->state};
+    struct event event = {.entry = wal__entry_begin(reader, line),
+                          .copilot = wal__reader_state(reader, sizeof(*event.copilot))};
     struct wal__model_item *item = &event.entry.item;
     const struct wal__word *word;
     enum wal__json_status status;
 
     if (event.copilot == NULL) {
-        event.copilot = wal__arena_calloc(reader->arena, sizeof(*event.copilot));
-        if (event.copilot == NULL) {
-            return WAL__JSON_NO_SPACE;
-        }
-        event.copilot->calls.arena = reader->arena;
-        reader->state = event.copilot;
+        return WAL__JSON_NO_SPACE;
     }
-    item->id = line->id;
-    item->parent = line->parent;
-    item->time = line->time;
+    event.copilot->calls.arena = reader->arena;
     item->raw = line->text;
     status = wal__fields_read(line->text, event_fields, &event, &item->fields);
     if (status != WAL__JSON_OK) {
@@ -460,15 +436,6 @@ static const char *copilot_path(const struct wal__model_session *session, uint32
     wal__model_path_add_id(&path, id);
     wal__model_path_add(&path, "/events.jsonl");
     return id.data != NULL ? path.text : NULL;
-}
-
-static size_t copilot_make_id(const struct wal__model_writer *writer,
-                              const struct wal__model_item *item, const uint64_t hash[2],
-                              char id[WAL__MODEL_ID_SIZE])
-{
-    (void)writer;
-    (void)item;
-    return wal__model_uuid(hash, id);
 }
 
 static void keep_last(struct copilot_writer *copilot, struct wal__json_span id)
@@ -771,7 +738,7 @@ static const struct wal__dialect_write_ops copilot_write_ops = {
     .merges_parts = true,
     .path = copilot_path,
     .is_id = wal__model_is_uuid,
-    .make_id = copilot_make_id,
+    .make_id = wal__model_make_uuid,
     .begin = copilot_begin,
     .item = copilot_item,
     .state_size = sizeof(struct copilot_writer),

@@ -241,9 +241,7 @@ static enum wal__json_status cursor_line(struct wal__model_reader *reader,
                                          const struct wal__model_line *line)
 {
     struct wal__content_pieces pieces = {.arena = reader->scratch};
-    struct wal__entry entry = {
-        .item = {
-            .stream = line->stream, .id = line->id, .parent = line->parent, .time = line->time}};
+    struct wal__entry entry = wal__entry_begin(reader, line);
     struct wal__model_item *item = &entry.item;
     enum wal__json_status status = wal__fields_read(line->text, line_fields, &entry, &item->fields);
     bool is_user = wal__model_text_is(entry.role, "user");
@@ -253,11 +251,8 @@ static enum wal__json_status cursor_line(struct wal__model_reader *reader,
     }
     if (entry.content.kind == WAL__JSON_NONE ||
         (!is_user && !wal__model_text_is(entry.role, "assistant"))) {
-        item->kind = WAL__ITEM_LINE;
-        item->data = line->text;
-        return wal__model_emit(reader, item) ? WAL__JSON_OK : WAL__JSON_NO_SPACE;
+        return wal__entry_emit_line(&entry) ? WAL__JSON_OK : WAL__JSON_NO_SPACE;
     }
-    item->kind = WAL__ITEM_MESSAGE;
     item->role = is_user ? WAL__ROLE_USER : WAL__ROLE_ASSISTANT;
     if (!wal__content_split(&pieces, item, entry.content)) {
         return WAL__JSON_NO_SPACE;

@@ -66,11 +66,7 @@ static enum wal__json_status droid_line(struct wal__model_reader *reader,
                                         const struct wal__model_line *line)
 {
     struct wal__content_pieces pieces = {.arena = reader->scratch};
-    struct wal__entry entry = {.item = {.kind = WAL__ITEM_MESSAGE,
-                                        .stream = line->stream,
-                                        .id = line->id,
-                                        .parent = line->parent,
-                                        .time = line->time}};
+    struct wal__entry entry = wal__entry_begin(reader, line);
     struct wal__model_item *item = &entry.item;
     enum wal__json_status status = wal__fields_read(line->text, line_fields, &entry, &item->fields);
     bool is_message = wal__model_text_is(entry.type, "message");
@@ -93,9 +89,7 @@ static enum wal__json_status droid_line(struct wal__model_reader *reader,
         is_done = wal__content_read_item(entry.content, entry.calls, reader->scratch, item) &&
                   wal__model_emit(reader, item);
     } else {
-        item->kind = WAL__ITEM_LINE;
-        item->data = line->text;
-        is_done = wal__model_emit(reader, item);
+        is_done = wal__entry_emit_line(&entry);
     }
     return is_done ? WAL__JSON_OK : WAL__JSON_NO_SPACE;
 }

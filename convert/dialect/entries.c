@@ -101,17 +101,13 @@ static const struct wal__field entries_usage[] = {
 
 struct entry {
     struct wal__entry entry; /* first: offsets in it are offsets here */
-    struct wal__model_reader *reader;
-    const struct wal__model_line *line;
     struct wal__json_span payload;
 };
 
 static bool emit_line(struct entry *entry)
 {
-    entry->entry.item.kind = WAL__ITEM_LINE;
     entry->entry.item.dialect = NULL;
-    entry->entry.item.data = entry->line->text;
-    return wal__model_emit(entry->reader, &entry->entry.item);
+    return wal__entry_emit_line(&entry->entry);
 }
 
 /* --- message ------------------------------------------------------------- */
@@ -169,7 +165,7 @@ static const struct wal__word roles[] = {
 static bool emit_message(struct entry *entry)
 {
     struct wal__json_member nested = {.key = "message"};
-    struct wal__content_pieces pieces = {.arena = entry->reader->scratch};
+    struct wal__content_pieces pieces = {.arena = entry->entry.reader->scratch};
     struct wal__entry *to = &entry->entry;
     struct wal__model_item *item = &to->item;
     const struct wal__word *role;
@@ -188,16 +184,16 @@ static bool emit_message(struct entry *entry)
     item->kind = WAL__ITEM_MESSAGE;
     item->role = role->value;
     item->stop = wal__word_stop(entries_stops, to->stop);
-    item->dialect = wal__model_find_dialect(entry->reader, to->dialect);
+    item->dialect = wal__model_find_dialect(entry->entry.reader, to->dialect);
     if (item->role != WAL__ROLE_USER) {
-        return wal__content_read_item(to->content, to->calls, entry->reader->scratch, item) &&
-               wal__model_emit(entry->reader, item);
+        return wal__content_read_item(to->content, to->calls, entry->entry.reader->scratch, item) &&
+               wal__model_emit(entry->entry.reader, item);
     }
     if (!item->is_meta) {
         item->name.size = 0;
     }
     return wal__content_split(&pieces, item, to->content) &&
-           wal__content_emit(&pieces, item->parent, entry->reader);
+           wal__content_emit(&pieces, item->parent, entry->entry.reader);
 }
 
 /* --- other entries ------------------------------------------------------- */
@@ -215,17 +211,17 @@ static bool emit_header(struct entry *entry)
 {
     struct wal__model_session *session = &entry->entry.session;
 
-    session->time = entry->line->time;
-    session->raw = entry->line->text;
-    session->dialect = entry->reader->dialect;
+    session->time = entry->entry.source->time;
+    session->raw = entry->entry.source->text;
+    session->dialect = entry->entry.reader->dialect;
     if (session->cwd.size == 0) {
-        session->cwd = wal__model_string(entry->line->text, "cwd");
+        session->cwd = wal__model_string(entry->entry.source->text, "cwd");
     }
     if (session->id.size == 0) {
-        session->id = entry->line->id;
+        session->id = entry->entry.source->id;
     }
     entry->entry.item.session = session;
-    return wal__model_emit(entry->reader, &entry->entry.item);
+    return wal__entry_emit(&entry->entry);
 }
 
 static void read_custom(struct entry *entry)
@@ -238,7 +234,7 @@ static void read_custom(struct entry *entry)
     if (wal__model_text_is(item->name, "walconv.head")) {
         item->kind = WAL__ITEM_HEAD;
     } else if (wal__model_text_is(item->name, "walconv.line")) {
-        (void)wal__entry_set_foreign(entry->reader, &entry->entry);
+        (void)wal__entry_set_foreign(entry->entry.reader, &entry->entry);
     }
 }
 
@@ -266,7 +262,7 @@ static bool emit_other(struct entry *entry)
     if (item->kind == WAL__ITEM_CUSTOM) {
         read_custom(entry);
     }
-    return wal__model_emit(entry->reader, item);
+    return wal__model_emit(entry->entry.reader, item);
 }
 
 static const struct wal__field line_fields[] = {
@@ -283,14 +279,10 @@ static const struct wal__field line_fields[] = {
 static enum wal__json_status entries_line(struct wal__model_reader *reader,
                                           const struct wal__model_line *line)
 {
-    struct entry entry = {.reader = reader, .line = line};
+    struct entry entry = {.entry = wal__entry_begin(reader, line)};
     struct wal__model_item *item = &entry.entry.item;
     enum wal__json_status status;
 
-    item->stream = line->stream;
-    item->id = line->id;
-    item->parent = line->parent;
-    item->time = line->time;
     status = wal__fields_read(line->text, line_fields, &entry, &item->fields);
     if (status != WAL__JSON_OK) {
         return status;

@@ -122,7 +122,7 @@ static bool add_thoughts(struct wal__model_blocks *blocks, struct wal__json_span
     wal__model_array_begin(&scan, thoughts);
     while (wal__model_array_next(&scan, &value)) {
         struct wal__json_member m[] = {{.key = "subject"}, {.key = "description"}};
-        struct wal__model_block *block;
+        struct wal__model_block block = {.kind = WAL__BLOCK_THINKING, .raw = value.span};
         struct wal__json_span subject;
         struct wal__json_span text;
 
@@ -139,11 +139,10 @@ static bool add_thoughts(struct wal__model_blocks *blocks, struct wal__json_span
         } else if (subject.size > 2) {
             text = subject;
         }
-        block = wal__model_blocks_add(blocks, WAL__BLOCK_THINKING, value.span);
-        if (block == NULL) {
+        block.text = wal__model_or(text, "\"\"");
+        if (!wal__model_blocks_append(blocks, &block)) {
             return false;
         }
-        block->text = wal__model_or(text, "\"\"");
     }
     return true;
 }
@@ -198,12 +197,9 @@ static bool add_result(struct record *record, const struct wal__model_item *answ
         item.is_error |= pieces.items[i].is_error;
         item.fields += pieces.items[i].fields;
         for (size_t j = 0; j < pieces.items[i].block_count; j++) {
-            const struct wal__model_block *from = &pieces.items[i].blocks[j];
-            struct wal__model_block *block = wal__model_blocks_add(&blocks, from->kind, from->raw);
-            if (block == NULL) {
+            if (!wal__model_blocks_append(&blocks, &pieces.items[i].blocks[j])) {
                 return false;
             }
-            *block = *from;
         }
     }
     item.blocks = blocks.items;
@@ -230,15 +226,14 @@ static bool add_calls(struct wal__model_blocks *blocks, struct wal__json_span ca
     wal__model_array_begin(&scan, calls);
     while (wal__model_array_next(&scan, &value)) {
         struct call call = {.block = {.kind = WAL__BLOCK_TOOL_CALL, .raw = value.span}};
-        struct wal__model_block *block =
-            wal__model_blocks_add(blocks, WAL__BLOCK_TOOL_CALL, value.span);
 
-        if (block == NULL ||
-            wal__fields_read(value.span, call_fields, &call, fields) != WAL__JSON_OK) {
+        if (wal__fields_read(value.span, call_fields, &call, fields) != WAL__JSON_OK) {
             return false;
         }
-        *block = call.block;
-        block->arguments = wal__content_unwrap_arguments(block->arguments);
+        call.block.arguments = wal__content_unwrap_arguments(call.block.arguments);
+        if (!wal__model_blocks_append(blocks, &call.block)) {
+            return false;
+        }
     }
     return true;
 }
@@ -293,25 +288,18 @@ static bool add_answer(struct record *record, struct message *message)
             pieces.items[i].fields > item->fields ? pieces.items[i].fields : item->fields;
         for (size_t j = 0; j < pieces.items[i].block_count; j++) {
             const struct wal__model_block *from = &pieces.items[i].blocks[j];
-            struct wal__model_block *block;
+            bool is_known =
+                from->kind == WAL__BLOCK_TOOL_CALL && has_call(&calls, calls.count, from->id);
 
-            if (from->kind == WAL__BLOCK_TOOL_CALL && has_call(&calls, calls.count, from->id)) {
-                continue;
-            }
-            block = wal__model_blocks_add(&blocks, from->kind, from->raw);
-            if (block == NULL) {
+            if (!is_known && !wal__model_blocks_append(&blocks, from)) {
                 return false;
             }
-            *block = *from;
         }
     }
     for (size_t i = 0; i < calls.count; i++) {
-        struct wal__model_block *block =
-            wal__model_blocks_add(&blocks, WAL__BLOCK_TOOL_CALL, calls.items[i].raw);
-        if (block == NULL) {
+        if (!wal__model_blocks_append(&blocks, &calls.items[i])) {
             return false;
         }
-        *block = calls.items[i];
     }
     item->blocks = blocks.items;
     item->block_count = blocks.count;
@@ -601,15 +589,6 @@ static const char *gemini_path(const struct wal__model_session *session, uint32_
     wal__model_path_add_id(&path, id);
     wal__model_path_add(&path, ".jsonl");
     return path.text;
-}
-
-static size_t gemini_make_id(const struct wal__model_writer *writer,
-                             const struct wal__model_item *item, const uint64_t hash[2],
-                             char id[WAL__MODEL_ID_SIZE])
-{
-    (void)writer;
-    (void)item;
-    return wal__model_uuid(hash, id);
 }
 
 static bool is_native(const struct wal__model_writer *writer)
@@ -949,7 +928,7 @@ static const struct wal__dialect_write_ops gemini_write_ops = {
     .merges_parts = true,
     .path = gemini_path,
     .is_id = wal__model_is_uuid,
-    .make_id = gemini_make_id,
+    .make_id = wal__model_make_uuid,
     .off_branch_kinds = 1U << WAL__ITEM_TITLE,
     .begin = gemini_begin,
     .item = gemini_item,

@@ -166,9 +166,8 @@ static const struct wal__field part_fields[] = {
 static bool add_part(struct wal__model_blocks *blocks, struct wal__json_span raw, uint32_t *fields)
 {
     struct part part = {.block = {.kind = WAL__BLOCK_RAW, .raw = raw}};
-    struct wal__model_block *added = wal__model_blocks_add(blocks, WAL__BLOCK_RAW, raw);
 
-    if (added == NULL || wal__fields_read(raw, part_fields, &part, fields) != WAL__JSON_OK) {
+    if (wal__fields_read(raw, part_fields, &part, fields) != WAL__JSON_OK) {
         return false;
     }
     if (wal__model_text_is(part.type, "text") && part.block.text.size > 0) {
@@ -184,8 +183,7 @@ static bool add_part(struct wal__model_blocks *blocks, struct wal__json_span raw
             return false;
         }
     }
-    *added = part.block;
-    return true;
+    return wal__model_blocks_append(blocks, &part.block);
 }
 
 /* Reads content: a text, or an array of parts. */
@@ -196,13 +194,8 @@ static bool read_content(struct wal__json_token content, struct wal__model_block
     struct wal__json_token value;
 
     if (content.kind == WAL__JSON_STRING) {
-        struct wal__model_block *block =
-            content.span.size > 2 ? wal__model_blocks_add(blocks, WAL__BLOCK_TEXT, content.span)
-                                  : NULL;
-        if (block != NULL) {
-            block->text = content.span;
-        }
-        return block != NULL || content.span.size <= 2;
+        return content.span.size <= 2 ||
+               wal__model_blocks_add_text(blocks, WAL__BLOCK_TEXT, content.span);
     }
     if (content.kind == WAL__JSON_OBJECT) {
         return add_part(blocks, content.span, fields);
@@ -250,8 +243,6 @@ enum kind {
 
 struct record {
     struct wal__entry entry; /* first: offsets in it are offsets in the record */
-    struct wal__model_reader *reader;
-    const struct wal__model_line *line;
     struct kimi *kimi;
     struct wal__json_span event;
     struct wal__json_span event_type;
@@ -369,20 +360,16 @@ static bool emit_item(struct record *record)
 {
     struct wal__model_item *item = &record->entry.item;
 
-    record->kimi->item = wal__arena_copy(record->reader->arena, item->id);
-    return record->kimi->item.data != NULL && wal__model_emit(record->reader, item);
+    record->kimi->item = wal__arena_copy(record->entry.reader->arena, item->id);
+    return record->kimi->item.data != NULL && wal__model_emit(record->entry.reader, item);
 }
 
 /* Emits a record that means nothing to others. */
 static bool emit_own(struct record *record)
 {
-    struct wal__model_item *item = &record->entry.item;
-
-    item->kind = WAL__ITEM_LINE;
-    item->data = record->line->text;
-    item->is_off_branch = true;
-    item->is_echo = true;
-    return wal__model_emit(record->reader, item);
+    record->entry.item.is_off_branch = true;
+    record->entry.item.is_echo = true;
+    return wal__entry_emit_line(&record->entry);
 }
 
 /* Hash of the texts of a message; 0: it has none. */
@@ -437,7 +424,7 @@ static bool emit_user(struct record *record, bool is_prompt)
 static bool emit_message(struct record *record)
 {
     struct wal__model_item *item = &record->entry.item;
-    struct wal__model_blocks blocks = {.arena = record->reader->scratch};
+    struct wal__model_blocks blocks = {.arena = record->entry.reader->scratch};
     const struct wal__word *role;
 
     if (wal__fields_read(record->message, message_fields, record, &item->fields) != WAL__JSON_OK) {
@@ -463,7 +450,7 @@ static bool emit_message(struct record *record)
 static bool emit_event(struct record *record, enum kind kind)
 {
     struct wal__model_item *item = &record->entry.item;
-    struct wal__model_blocks blocks = {.arena = record->reader->scratch};
+    struct wal__model_blocks blocks = {.arena = record->entry.reader->scratch};
     bool is_old_part = kind == KIND_PART && record->payload.size > 0;
 
     if (kind == KIND_RESULT && record->entry.content.span.size <= 2 && item->text.size > 0) {
@@ -477,12 +464,8 @@ static bool emit_event(struct record *record, enum kind kind)
         return false;
     }
     if (kind == KIND_CALL) {
-        struct wal__model_block *block =
-            wal__model_blocks_add(&blocks, WAL__BLOCK_TOOL_CALL, record->call.raw);
-        if (block == NULL) {
-            return false;
-        }
-        *block = record->call;
+        struct wal__model_block *block = &record->call;
+
         block->kind = WAL__BLOCK_TOOL_CALL;
         block->id = item->call;
         block->raw = record->payload.size > 0 ? record->payload : record->event;
@@ -490,10 +473,13 @@ static bool emit_event(struct record *record, enum kind kind)
         block->arguments = wal__content_unwrap_arguments(block->arguments);
         if (block->arguments.size > 0 && block->arguments.data[0] == '"') {
             struct wal__json_span text =
-                wal__arena_unescape(record->reader->scratch, block->arguments);
+                wal__arena_unescape(record->entry.reader->scratch, block->arguments);
             if (text.size > 0 && wal__json_validate(text.data, text.size, NULL) == WAL__JSON_OK) {
                 block->arguments = text;
             }
+        }
+        if (!wal__model_blocks_append(&blocks, block)) {
+            return false;
         }
     }
     item->kind = WAL__ITEM_MESSAGE;
@@ -524,7 +510,7 @@ static bool keep_counts(struct record *record)
     for (size_t i = 0; i < sizeof(from) / sizeof(from[0]); i++) {
         *to[i] = from[i];
         if (from[i].size > 0) {
-            *to[i] = wal__arena_copy(record->reader->arena, from[i]);
+            *to[i] = wal__arena_copy(record->entry.reader->arena, from[i]);
             if (to[i]->data == NULL) {
                 return false;
             }
@@ -580,11 +566,11 @@ static bool emit_record(struct record *record)
         return emit_message(record);
     case KIND_STEP:
         record->kimi->counted = (struct wal__model_item){.kind = WAL__ITEM_MESSAGE};
-        record->kimi->step =
-            wal__arena_copy(record->reader->arena, record->step.size > 2 ? record->step : item->id);
+        record->kimi->step = wal__arena_copy(record->entry.reader->arena,
+                                             record->step.size > 2 ? record->step : item->id);
         return record->kimi->step.data != NULL && emit_own(record);
     case KIND_REQUEST:
-        record->kimi->counted.model = wal__arena_copy(record->reader->arena, item->model);
+        record->kimi->counted.model = wal__arena_copy(record->entry.reader->arena, item->model);
         item->model.size = 0;
         return record->kimi->counted.model.data != NULL && emit_own(record);
     case KIND_PROMPT:
@@ -608,21 +594,14 @@ static bool emit_record(struct record *record)
 static enum wal__json_status kimi_line(struct wal__model_reader *reader,
                                        const struct wal__model_line *line)
 {
-    struct record record = {.reader = reader, .line = line, .kimi = reader->state};
+    struct record record = {.entry = wal__entry_begin(reader, line),
+                            .kimi = wal__reader_state(reader, sizeof(*record.kimi))};
     struct wal__model_item *item = &record.entry.item;
     enum wal__json_status status;
 
     if (record.kimi == NULL) {
-        record.kimi = wal__arena_calloc(reader->arena, sizeof(*record.kimi));
-        if (record.kimi == NULL) {
-            return WAL__JSON_NO_SPACE;
-        }
-        reader->state = record.kimi;
+        return WAL__JSON_NO_SPACE;
     }
-    item->id = line->id;
-    item->time = line->time;
-    item->stream = line->stream;
-    item->parent = line->parent;
     item->raw = line->text;
     if (line->parent.size > 0 && record.kimi->line.size > 0 &&
         wal__json_characters_equal(line->parent, record.kimi->line)) {

@@ -18,20 +18,13 @@
 static enum wal__json_status lines_line(struct wal__model_reader *reader,
                                         const struct wal__model_line *line)
 {
-    struct wal__model_item item = {
-        .kind = WAL__ITEM_LINE,
-        .stream = line->stream,
-        .id = line->id,
-        .parent = line->parent,
-        .time = line->time,
-        .data = line->text,
-    };
+    struct wal__entry entry = wal__entry_begin(reader, line);
     enum wal__json_status status = wal__json_validate(line->text.data, line->text.size, NULL);
 
     if (status != WAL__JSON_OK) {
         return status;
     }
-    return wal__model_emit(reader, &item) ? WAL__JSON_OK : WAL__JSON_NO_SPACE;
+    return wal__entry_emit_line(&entry) ? WAL__JSON_OK : WAL__JSON_NO_SPACE;
 }
 
 static const struct wal__dialect_read_ops lines_read_ops = {.line = lines_line};

@@ -105,8 +105,6 @@ struct pi {
 
 struct line {
     struct wal__entry entry; /* first: offsets in it are offsets in the line */
-    struct wal__model_reader *reader;
-    const struct wal__model_line *line;
     struct pi *pi;
     struct wal__json_span version;
     struct wal__json_token first_kept_index;
@@ -188,14 +186,14 @@ static bool record_id(struct wal__model_reader *reader, struct pi *pi, struct wa
 
 static bool read_content(struct line *line)
 {
-    return wal__content_read_item(line->entry.content, line->entry.calls, line->reader->scratch,
-                                  &line->entry.item);
+    return wal__content_read_item(line->entry.content, line->entry.calls,
+                                  line->entry.reader->scratch, &line->entry.item);
 }
 
 static void set_line(struct line *line)
 {
     line->entry.item.kind = WAL__ITEM_LINE;
-    line->entry.item.data = line->line->text;
+    line->entry.item.data = line->entry.source->text;
 }
 
 /* "unknown" is written for an empty name. */
@@ -210,15 +208,13 @@ static void drop_unknown(struct wal__json_span *name)
 static bool read_bash(struct line *line)
 {
     struct wal__model_item *item = &line->entry.item;
-    struct wal__model_blocks blocks = {.arena = line->reader->scratch};
-    struct wal__json_span none = {NULL, 0};
+    struct wal__model_blocks blocks = {.arena = line->entry.reader->scratch};
 
     for (size_t i = 0; i < 2; i++) {
-        struct wal__model_block *block = wal__model_blocks_add(&blocks, WAL__BLOCK_TEXT, none);
-        if (block == NULL) {
+        if (!wal__model_blocks_add_text(&blocks, WAL__BLOCK_TEXT,
+                                        wal__model_or(line->bash[i], "\"\""))) {
             return false;
         }
-        block->text = wal__model_or(line->bash[i], "\"\"");
     }
     item->is_meta = true;
     item->name = wal__model_literal("\"bashExecution\"");
@@ -293,7 +289,7 @@ static bool read_custom(struct line *line)
         if (wal__fields_read(item->data, foreign_fields, entry, NULL) != WAL__JSON_OK) {
             return false;
         }
-        (void)wal__entry_set_foreign(line->reader, entry);
+        (void)wal__entry_set_foreign(line->entry.reader, entry);
     }
     return true;
 }
@@ -347,33 +343,27 @@ static bool emit_header(struct line *line)
         line->pi->version = 1;
     }
     if (line->pi->version == 3) {
-        entry->session.raw = line->line->text;
-        entry->session.dialect = line->reader->dialect;
+        entry->session.raw = line->entry.source->text;
+        entry->session.dialect = line->entry.reader->dialect;
     }
     entry->item.kind = WAL__ITEM_HEADER;
     entry->item.session = &entry->session;
-    return wal__model_emit(line->reader, &entry->item);
+    return wal__model_emit(line->entry.reader, &entry->item);
 }
 
 static enum wal__json_status pi_line(struct wal__model_reader *reader,
                                      const struct wal__model_line *text)
 {
-    struct line line = {.reader = reader, .line = text, .pi = reader->state};
+    struct line line = {.entry = wal__entry_begin(reader, text),
+                        .pi = wal__reader_state(reader, sizeof(*line.pi))};
     struct wal__model_item *item = &line.entry.item;
     const struct wal__word *type;
     enum wal__json_status status;
 
     if (line.pi == NULL) {
-        line.pi = wal__arena_calloc(reader->arena, sizeof(*line.pi));
-        if (line.pi == NULL) {
-            return WAL__JSON_NO_SPACE;
-        }
-        line.pi->version = 1;
-        reader->state = line.pi;
+        return WAL__JSON_NO_SPACE;
     }
-    item->id = text->id;
-    item->parent = text->parent;
-    item->time = text->time;
+    line.pi->version = line.pi->count == 0 ? 1 : line.pi->version;
     status = wal__word_read(text->text, line_fields, pi_entries, &line.entry.type, &line,
                             &item->fields, &type);
     if (status != WAL__JSON_OK) {

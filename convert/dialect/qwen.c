@@ -100,9 +100,7 @@ static void qwen_judge(void *text)
 
 struct record {
     struct wal__entry entry; /* first: offsets in it are offsets in the record */
-    struct wal__model_reader *reader;
-    const struct wal__model_line *line;
-    bool *has_header; /* state of the reader: the header was emitted */
+    bool *has_header;        /* state of the reader: the header was emitted */
     struct wal__json_span subtype;
     struct wal__json_span provenance;
     struct wal__json_span uuid;
@@ -181,13 +179,6 @@ static const struct wal__field count_fields[] = {
     {.key = NULL},
 };
 
-static bool emit_line(struct record *record)
-{
-    record->entry.item.kind = WAL__ITEM_LINE;
-    record->entry.item.data = record->line->text;
-    return wal__model_emit(record->reader, &record->entry.item);
-}
-
 static bool read_usage(struct record *record)
 {
     struct wal__model_usage *usage = &record->entry.item.usage;
@@ -204,7 +195,7 @@ static bool read_usage(struct record *record)
     }
     cached = wal__model_count(usage->cache_read) + wal__model_count(usage->cache_write);
     return cached == 0 || usage->input.size == 0 ||
-           wal__model_number(record->reader->scratch,
+           wal__model_number(record->entry.reader->scratch,
                              wal__model_less(wal__model_count(usage->input), cached),
                              &usage->input);
 }
@@ -216,8 +207,8 @@ static bool emit_answer(struct record *record)
     item->role = WAL__ROLE_ASSISTANT;
     return read_usage(record) &&
            wal__content_read_item(record->entry.content, record->entry.calls,
-                                  record->reader->scratch, item) &&
-           wal__model_emit(record->reader, item);
+                                  record->entry.reader->scratch, item) &&
+           wal__model_emit(record->entry.reader, item);
 }
 
 /* Whether a record with a user's message has not the words of a person. */
@@ -246,7 +237,7 @@ static bool has_image(struct wal__json_span content)
 /* Emits the texts of a user and the results of tools. */
 static bool emit_user(struct record *record)
 {
-    struct wal__content_pieces pieces = {.arena = record->reader->scratch};
+    struct wal__content_pieces pieces = {.arena = record->entry.reader->scratch};
     struct wal__model_item *item = &record->entry.item;
     bool is_result = wal__model_text_is(record->entry.type, "tool_result");
 
@@ -275,7 +266,7 @@ static bool emit_user(struct record *record)
             }
         }
     }
-    return wal__content_emit(&pieces, item->parent, record->reader);
+    return wal__content_emit(&pieces, item->parent, record->entry.reader);
 }
 
 /* --- records of the system ------------------------------------------------ */
@@ -285,7 +276,7 @@ static bool emit_compression(struct record *record)
 {
     struct wal__json_member tokens = {.key = "originalTokenCount"};
     struct wal__json_member parts = {.key = "parts"};
-    struct wal__model_blocks blocks = {.arena = record->reader->scratch};
+    struct wal__model_blocks blocks = {.arena = record->entry.reader->scratch};
     struct wal__model_item *item = &record->entry.item;
     struct wal__json_scan scan;
     struct wal__json_token content;
@@ -312,13 +303,13 @@ static bool emit_compression(struct record *record)
     for (size_t i = 0; i < blocks.count && item->text.size == 0; i++) {
         item->text = blocks.items[i].text;
     }
-    return wal__model_emit(record->reader, item);
+    return wal__model_emit(record->entry.reader, item);
 }
 
 /* Emits a command that a person typed for the client, or what the client answered. */
 static bool emit_command(struct record *record)
 {
-    struct wal__model_blocks blocks = {.arena = record->reader->scratch};
+    struct wal__model_blocks blocks = {.arena = record->entry.reader->scratch};
     struct wal__model_item *item = &record->entry.item;
     struct wal__json_scan scan;
     struct wal__json_token shown;
@@ -327,25 +318,16 @@ static bool emit_command(struct record *record)
         wal__model_array_begin(&scan, record->output);
         while (wal__model_array_next(&scan, &shown)) {
             struct wal__json_span text = wal__model_string(shown.span, "text");
-            struct wal__model_block *block =
-                text.size > 2 ? wal__model_blocks_add(&blocks, WAL__BLOCK_TEXT, text) : NULL;
-            if (text.size > 2 && block == NULL) {
+            if (text.size > 2 && !wal__model_blocks_add_text(&blocks, WAL__BLOCK_TEXT, text)) {
                 return false;
             }
-            if (block != NULL) {
-                block->text = text;
-            }
         }
-    } else if (!record->is_hidden && !record->is_sent && record->command.size > 2) {
-        struct wal__model_block *block =
-            wal__model_blocks_add(&blocks, WAL__BLOCK_TEXT, record->command);
-        if (block == NULL) {
-            return false;
-        }
-        block->text = record->command;
+    } else if (!record->is_hidden && !record->is_sent && record->command.size > 2 &&
+               !wal__model_blocks_add_text(&blocks, WAL__BLOCK_TEXT, record->command)) {
+        return false;
     }
     if (blocks.count == 0) {
-        return emit_line(record);
+        return wal__entry_emit_line(&record->entry);
     }
     item->kind = WAL__ITEM_MESSAGE;
     item->role = WAL__ROLE_USER;
@@ -353,7 +335,7 @@ static bool emit_command(struct record *record)
     item->name = record->subtype;
     item->blocks = blocks.items;
     item->block_count = blocks.count;
-    return wal__model_emit(record->reader, item);
+    return wal__model_emit(record->entry.reader, item);
 }
 
 static bool emit_system(struct record *record)
@@ -369,22 +351,22 @@ static bool emit_system(struct record *record)
     }
     if (wal__model_text_is(record->subtype, "custom_title") && item->text.size > 0) {
         item->kind = WAL__ITEM_TITLE;
-        return wal__model_emit(record->reader, item);
+        return wal__model_emit(record->entry.reader, item);
     }
     if (wal__model_text_is(record->subtype, "walconv_head")) {
         item->kind = WAL__ITEM_HEAD;
-        return wal__model_emit(record->reader, item);
+        return wal__model_emit(record->entry.reader, item);
     }
     if (wal__model_text_is(record->subtype, "walconv_system")) {
         item->role = WAL__ROLE_SYSTEM;
         return wal__content_read_item(record->entry.content, record->entry.calls,
-                                      record->reader->scratch, item) &&
-               wal__model_emit(record->reader, item);
+                                      record->entry.reader->scratch, item) &&
+               wal__model_emit(record->entry.reader, item);
     }
     if (wal__model_text_is(record->subtype, "mid_turn_user_message") && record->message.size > 0) {
         return emit_user(record);
     }
-    return emit_line(record);
+    return wal__entry_emit_line(&record->entry);
 }
 
 /* Emits the header from the first record that has a session and a directory. */
@@ -397,9 +379,9 @@ static bool emit_header(struct record *record)
         return true;
     }
     session->raw = session->id;
-    session->dialect = record->reader->dialect;
+    session->dialect = record->entry.reader->dialect;
     *record->has_header = true;
-    return wal__model_emit(record->reader, &item);
+    return wal__model_emit(record->entry.reader, &item);
 }
 
 static bool emit_record(struct record *record)
@@ -424,28 +406,20 @@ static bool emit_record(struct record *record)
     return is_message &&
                    (wal__model_text_is(type, "user") || wal__model_text_is(type, "tool_result"))
                ? emit_user(record)
-               : emit_line(record);
+               : wal__entry_emit_line(&record->entry);
 }
 
 static enum wal__json_status qwen_line(struct wal__model_reader *reader,
                                        const struct wal__model_line *line)
 {
-    struct record record = {.reader = reader, .line = line, .has_header = reader->state};
+    struct record record = {.entry = wal__entry_begin(reader, line),
+                            .has_header = wal__reader_state(reader, sizeof(bool))};
     struct wal__model_item *item = &record.entry.item;
     enum wal__json_status status;
 
     if (record.has_header == NULL) {
-        record.has_header = wal__arena_calloc(reader->arena, sizeof(*record.has_header));
-        if (record.has_header == NULL) {
-            return WAL__JSON_NO_SPACE;
-        }
-        reader->state = record.has_header;
+        return WAL__JSON_NO_SPACE;
     }
-    item->kind = WAL__ITEM_MESSAGE;
-    item->id = line->id;
-    item->parent = line->parent;
-    item->time = line->time;
-    item->stream = line->stream;
     status = wal__fields_read(line->text, record_fields, &record, &item->fields);
     if (status != WAL__JSON_OK) {
         return status;
@@ -514,15 +488,6 @@ static bool qwen_can_copy_verbatim(const struct wal__model_session *session,
     (void)arena;
     return wal__dialect_is(session->dialect, "qwen") && wal__model_is_uuid(session->id) &&
            wal__json_span_equal(session->raw, session->id);
-}
-
-static size_t qwen_make_id(const struct wal__model_writer *writer,
-                           const struct wal__model_item *item, const uint64_t hash[2],
-                           char id[WAL__MODEL_ID_SIZE])
-{
-    (void)writer;
-    (void)item;
-    return wal__model_uuid(hash, id);
 }
 
 static bool qwen_begin(struct wal__model_writer *writer)
@@ -715,7 +680,7 @@ static const struct wal__dialect_write_ops qwen_write_ops = {
     .merges_parts = true,
     .path = qwen_path,
     .is_id = wal__model_is_uuid,
-    .make_id = qwen_make_id,
+    .make_id = wal__model_make_uuid,
     .begin = qwen_begin,
     .item = qwen_item,
     .end = qwen_end,

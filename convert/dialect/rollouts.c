@@ -92,26 +92,26 @@ static const struct wal__word block_words[] = {
 static bool read_block(struct wal__model_blocks *blocks, struct wal__json_span raw,
                        uint32_t *fields)
 {
-    struct wal__model_block *block = wal__model_blocks_add(blocks, WAL__BLOCK_RAW, raw);
     struct source source = {.block = {.raw = raw}};
+    struct wal__model_block *block = &source.block;
     const struct wal__word *word;
 
-    if (block == NULL || wal__word_read(raw, block_fields, block_words, &source.type, &source,
-                                        fields, &word) != WAL__JSON_OK) {
+    if (wal__word_read(raw, block_fields, block_words, &source.type, &source, fields, &word) !=
+        WAL__JSON_OK) {
         return false;
     }
     if (word == NULL || (word->value == WAL__BLOCK_IMAGE && source.image_url.size == 0)) {
-        return true;
+        return wal__model_blocks_add(blocks, WAL__BLOCK_RAW, raw) != NULL;
     }
-    *block = source.block;
     block->kind = word->value;
     block->arguments = wal__content_unwrap_arguments(block->arguments);
     if (block->kind == WAL__BLOCK_TEXT) {
         block->text = wal__model_or(block->text, "\"\"");
     }
     block->is_redacted |= block->kind == WAL__BLOCK_THINKING && block->text.size == 0;
-    return block->kind != WAL__BLOCK_IMAGE ||
-           wal__model_set_image_url(blocks->arena, block, source.image_url);
+    return (block->kind != WAL__BLOCK_IMAGE ||
+            wal__model_set_image_url(blocks->arena, block, source.image_url)) &&
+           wal__model_blocks_append(blocks, block);
 }
 
 static bool read_content(struct wal__json_token content, struct wal__model_blocks *blocks,

@@ -163,9 +163,7 @@ static enum wal__json_status sdk_line(struct wal__model_reader *reader,
                                       const struct wal__model_line *line)
 {
     struct wal__json_member nested = {.key = "message"};
-    struct wal__entry entry = {
-        .item = {
-            .stream = line->stream, .id = line->id, .parent = line->parent, .time = line->time}};
+    struct wal__entry entry = wal__entry_begin(reader, line);
     struct wal__model_item *item = &entry.item;
     enum wal__json_status status;
     bool is_done;
@@ -178,11 +176,9 @@ static enum wal__json_status sdk_line(struct wal__model_reader *reader,
         item->raw = line->text;
     }
     if (line->stream != 0) {
-        item->kind = WAL__ITEM_LINE;
         item->raw = line->text;
         item->is_off_branch = true;
-        item->data = line->text;
-        is_done = wal__model_emit(reader, item);
+        is_done = wal__entry_emit_line(&entry);
     } else {
         is_done = emit_message(
             reader, &entry, nested.value.kind == WAL__JSON_OBJECT ? nested.value.span : line->text,

@@ -183,16 +183,6 @@ static bool read_source(struct wal__arena *arena, struct wal__json_span raw, str
     return true;
 }
 
-static bool add_block(struct wal__model_blocks *blocks, const struct wal__model_block *block)
-{
-    struct wal__model_block *added = wal__model_blocks_add(blocks, block->kind, block->raw);
-
-    if (added != NULL) {
-        *added = *block;
-    }
-    return added != NULL;
-}
-
 struct wal__json_span wal__content_unwrap_arguments(struct wal__json_span object)
 {
     static const char begin[] = "{\"" WAL__WRAPPED_ARGUMENTS "\":";
@@ -208,13 +198,6 @@ struct wal__json_span wal__content_unwrap_arguments(struct wal__json_span object
     return object;
 }
 
-static bool add_text(struct wal__model_blocks *blocks, struct wal__json_span text)
-{
-    const struct wal__model_block block = {.kind = WAL__BLOCK_TEXT, .text = text, .raw = text};
-
-    return add_block(blocks, &block);
-}
-
 bool wal__content_read(struct wal__json_token content, struct wal__model_blocks *blocks,
                        uint32_t *fields)
 {
@@ -223,7 +206,8 @@ bool wal__content_read(struct wal__json_token content, struct wal__model_blocks 
     struct wal__json_token value;
 
     if (content.kind == WAL__JSON_STRING) {
-        return content.span.size <= 2 || add_text(blocks, content.span);
+        return content.span.size <= 2 ||
+               wal__model_blocks_add_text(blocks, WAL__BLOCK_TEXT, content.span);
     }
     if (content.kind != WAL__JSON_ARRAY) {
         return true;
@@ -231,9 +215,9 @@ bool wal__content_read(struct wal__json_token content, struct wal__model_blocks 
     wal__model_array_begin(&scan, content.span);
     while (wal__model_array_next(&scan, &value)) {
         if (value.kind == WAL__JSON_STRING
-                ? !add_text(blocks, value.span)
+                ? !wal__model_blocks_add_text(blocks, WAL__BLOCK_TEXT, value.span)
                 : !read_source(blocks->arena, value.span, &source, fields) ||
-                      !add_block(blocks, &source.block)) {
+                      !wal__model_blocks_append(blocks, &source.block)) {
             return false;
         }
     }
@@ -278,7 +262,7 @@ bool wal__content_read_calls(struct wal__json_token calls, struct wal__model_blo
             arguments->size = 0;
         }
         *arguments = wal__content_unwrap_arguments(*arguments);
-        if (!add_block(blocks, &call.block)) {
+        if (!wal__model_blocks_append(blocks, &call.block)) {
             return false;
         }
     }
@@ -339,7 +323,7 @@ static bool read_response(struct wal__model_blocks *blocks, struct wal__json_spa
     } else {
         text = wal__arena_escape(blocks->arena, response);
     }
-    return text.data != NULL && add_text(blocks, text);
+    return text.data != NULL && wal__model_blocks_add_text(blocks, WAL__BLOCK_TEXT, text);
 }
 
 static bool add_result(struct wal__content_pieces *pieces, const struct wal__model_item *item,
@@ -374,11 +358,11 @@ static bool split_array(struct wal__content_pieces *pieces, const struct wal__mo
     while (wal__model_array_next(&scan, &value)) {
         bool is_done;
         if (value.kind == WAL__JSON_STRING) {
-            is_done = add_text(&blocks, value.span);
+            is_done = wal__model_blocks_add_text(&blocks, WAL__BLOCK_TEXT, value.span);
         } else if (!read_source(pieces->arena, value.span, &source, fields)) {
             is_done = false;
         } else if (!source.is_result) {
-            is_done = add_block(&blocks, &source.block);
+            is_done = wal__model_blocks_append(&blocks, &source.block);
         } else {
             is_done = (blocks.count == 0 || add_piece(pieces, item, &blocks)) &&
                       add_result(pieces, item, &source, fields);

@@ -239,6 +239,25 @@ struct wal__model_block *wal__model_blocks_add(struct wal__model_blocks *blocks,
     return &blocks->items[blocks->count++];
 }
 
+bool wal__model_blocks_append(struct wal__model_blocks *blocks,
+                              const struct wal__model_block *block)
+{
+    struct wal__model_block *added = wal__model_blocks_add(blocks, block->kind, block->raw);
+
+    if (added != NULL) {
+        *added = *block;
+    }
+    return added != NULL;
+}
+
+bool wal__model_blocks_add_text(struct wal__model_blocks *blocks, enum wal__model_block_kind kind,
+                                struct wal__json_span text)
+{
+    const struct wal__model_block block = {.kind = kind, .text = text, .raw = text};
+
+    return wal__model_blocks_append(blocks, &block);
+}
+
 bool wal__model_set_image_url(struct wal__arena *arena, struct wal__model_block *block,
                               struct wal__json_span url)
 {
@@ -602,6 +621,38 @@ const struct wal__dialect *wal__model_find_dialect(const struct wal__model_reade
         }
     }
     return NULL;
+}
+
+struct wal__entry wal__entry_begin(struct wal__model_reader *reader,
+                                   const struct wal__model_line *line)
+{
+    return (struct wal__entry){.item = {.kind = WAL__ITEM_MESSAGE,
+                                        .stream = line->stream,
+                                        .id = line->id,
+                                        .parent = line->parent,
+                                        .time = line->time},
+                               .reader = reader,
+                               .source = line};
+}
+
+bool wal__entry_emit(struct wal__entry *entry)
+{
+    return wal__model_emit(entry->reader, &entry->item);
+}
+
+bool wal__entry_emit_line(struct wal__entry *entry)
+{
+    entry->item.kind = WAL__ITEM_LINE;
+    entry->item.data = entry->source->text;
+    return wal__entry_emit(entry);
+}
+
+void *wal__reader_state(struct wal__model_reader *reader, size_t size)
+{
+    if (reader->state == NULL) {
+        reader->state = wal__arena_calloc(reader->arena, size);
+    }
+    return reader->state;
 }
 
 bool wal__entry_set_foreign(const struct wal__model_reader *reader, struct wal__entry *entry)

@@ -106,6 +106,12 @@ struct wal__model_block *wal__model_blocks_add(struct wal__model_blocks *blocks,
                                                enum wal__model_block_kind kind,
                                                struct wal__json_span raw);
 
+/* Append a block like another one, and one of this kind that has a text. False: no memory. */
+bool wal__model_blocks_append(struct wal__model_blocks *blocks,
+                              const struct wal__model_block *block);
+bool wal__model_blocks_add_text(struct wal__model_blocks *blocks, enum wal__model_block_kind kind,
+                                struct wal__json_span text);
+
 /* Sets an image's media and data from a data: URL, or its url from another one. False: no
  * memory. */
 bool wal__model_set_image_url(struct wal__arena *arena, struct wal__model_block *block,
@@ -157,6 +163,8 @@ struct wal__entry {
     struct wal__json_span dialect; /* of a line of another client: its name */
     struct wal__json_span line;    /* ... and the line */
     bool is_aside;                 /* ... that is on no branch */
+    struct wal__model_reader *reader;
+    const struct wal__model_line *source; /* the line that is read */
 };
 
 static_assert(offsetof(struct wal__entry, item) == 0, "offsets are shared");
@@ -193,6 +201,18 @@ enum wal__json_status wal__word_read(struct wal__json_span object, const struct 
                                      const struct wal__json_span *name, void *base,
                                      uint32_t *unknown_count,
                                      const struct wal__word **word) WAL__JSON_CHECKED;
+
+/* Begins an entry: its item is a message with the line's id, parent, time and stream. */
+struct wal__entry wal__entry_begin(struct wal__model_reader *reader,
+                                   const struct wal__model_line *line);
+
+/* Emit the item of an entry; the whole line, as an item of kind LINE. False: the sink returned
+ * false. */
+bool wal__entry_emit(struct wal__entry *entry);
+bool wal__entry_emit_line(struct wal__entry *entry);
+
+/* Returns the dialect's state of a reader, of that size and zeroed at first. NULL: no memory. */
+void *wal__reader_state(struct wal__model_reader *reader, size_t size);
 
 /* Makes the item the line of another client. False: it is none that is known, and the item is
  * untouched. */

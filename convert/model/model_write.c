@@ -466,8 +466,16 @@ size_t wal__model_uuid(const uint64_t hash[2], char id[WAL__MODEL_ID_SIZE])
     return at;
 }
 
-/* Maps the id of an item that is on no branch to its parent, for its children.
- */
+size_t wal__model_make_uuid(const struct wal__model_writer *writer,
+                            const struct wal__model_item *item, const uint64_t hash[2],
+                            char id[WAL__MODEL_ID_SIZE])
+{
+    (void)writer;
+    (void)item;
+    return wal__model_uuid(hash, id);
+}
+
+/* Maps the id of an item that is on no branch to its parent, for its children. */
 static bool map_to_parent(struct wal__model_writer *writer, const struct wal__model_item *item)
 {
     struct wal__json_span above = none;

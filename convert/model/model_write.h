@@ -126,6 +126,11 @@ bool wal__model_derive_id(struct wal__model_writer *writer, const struct wal__mo
 /* Writes a hash as a UUID of version 8, with quotes; returns its size. */
 size_t wal__model_uuid(const uint64_t hash[2], char id[WAL__MODEL_ID_SIZE]);
 
+/* wal__dialect_write_ops.make_id of such ids. */
+size_t wal__model_make_uuid(const struct wal__model_writer *writer,
+                            const struct wal__model_item *item, const uint64_t hash[2],
+                            char id[WAL__MODEL_ID_SIZE]);
+
 /* Returns the value, or `literal`, which is JSON, if the value is empty. */
 struct wal__json_span wal__model_or(struct wal__json_span json, const char *literal);
 

@@ -44,9 +44,14 @@ static enum wal_status match_source(struct wal__import_file *file, struct wal_se
     enum wal_status status = wal_session_get_info(session, &info, error);
 
     file->seen = info.last_sequence;
-    return status == WAL_OK ? wal__source_compare(file->import->heap, file->import->store, session,
-                                                  0, id, file->fd, match, error)
-                            : status;
+    if (status == WAL_OK) {
+        status = wal__source_compare(file->import->heap, file->import->store, session, 0, id,
+                                     file->fd, match, error);
+    }
+    if (status == WAL_OK && file->probe.is_whole && match->entries == 1 && match->is_redacted) {
+        match->bytes = file->size; /* of an object in several lines, whatever it has now */
+    }
+    return status;
 }
 
 /* Finds the session that the file continues among those of a dialect. If there is none,

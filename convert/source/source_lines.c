@@ -555,6 +555,7 @@ static void match_redacted(struct wal__source_match *match, int fd, const struct
         match->lines++;
     }
     skip_line(fd, &match->bytes);
+    match->is_redacted = true;
     match->has_newline = true;
     match->lines++;
     match->is_opaque = false;
@@ -582,6 +583,7 @@ static enum wal_status record_issue(struct wal__source_match *match, uint64_t of
 static void match_line(struct wal__source_match *match, struct position *position,
                        const struct wal_entry *entry)
 {
+    match->is_redacted = false;
     match->has_newline = wal__source_line_has_newline(entry);
     if (match->has_newline) {
         (void)compare(position, "\n", 1);

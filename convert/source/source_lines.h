@@ -165,6 +165,7 @@ struct wal__source_match {
     bool is_opaque;               /* the file is stored in pieces, not lines */
     bool is_copy;                 /* lines are stored as those of a copy */
     bool has_newline;             /* the last entry ends a line */
+    bool is_redacted;             /* the last entry is redacted */
     uint64_t bytes;               /* of the session's entries, if is_prefix */
     uint64_t partial_size;        /* of the partial line; 0: none */
     uint64_t entries;             /* without the partial line */

@@ -335,6 +335,12 @@ def gemini(work):
     assert home.sessions()["long1"]["entries"] == 1
     home.files[path] = newer
     home.check_source(".gemini", "long")
+    # A redacted one does not come back.
+    home.run("redact", "long0", "line-1")
+    entries = home.sessions()["long0"]["entries"]
+    home.run("import", os.path.join(work, ".gemini"))
+    assert home.sessions()["long0"]["entries"] == entries, home.sessions()
+    assert "Long." not in home.run("cat", "--json", "--all", "long0")
     # Neither an object nor a session.
     for number, text in enumerate((
             "{", "{\n", '{\n"sessionId": 1}', "[" * 2000, '{"a":\n' * 2000 + "1",

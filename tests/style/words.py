@@ -48,7 +48,9 @@ BANNED = [
 TYPE = re.compile(r"^(?:struct|enum|union) (wal__?\w+) \{", re.M)
 FUNCTION = re.compile(r"^(?!static)[a-z][\w *\n]*?\b(wal__?\w+)\([^;{]*\)\n\{",
                       re.M)
-RULES = [(re.compile(r"(?<![\w-])(?:%s)(?![\w])" % words, re.I | re.M), instead)
+# With the letters of which a match has some, for to look for these is fast.
+RULES = [(re.compile(r"(?<![\w-])(?:%s)(?![\w])" % words, re.I | re.M), instead,
+          re.findall("[a-z]{3,}", re.sub(r"\(\?:[^)]*\)\?|[a-z]\?", "", words.lower())))
          for words, instead in BANNED]
 
 
@@ -65,7 +67,10 @@ def files():
 def word_faults(path, text):
     # An identifier is its words.
     text = re.sub(r"(?<=[a-z0-9])_+(?=[a-z0-9])", " ", text, flags=re.I)
-    for pattern, instead in RULES:
+    lower = text.lower()
+    for pattern, instead, letters in RULES:
+        if not any(part in lower for part in letters):
+            continue
         for match in pattern.finditer(text):
             yield "%s:%d: %r; use: %s" % (
                 path, text.count("\n", 0, match.start()) + 1, match.group(),

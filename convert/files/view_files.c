@@ -66,6 +66,13 @@ void wal__fingerprint_update(struct wal__fingerprint *fingerprint, const void *d
 
 /* --- the file ------------------------------------------------------------ */
 
+bool wal__saved_file_has_stamp(const struct wal__saved_file *saved,
+                               const struct wal__file_stamp *stamp)
+{
+    return wal__file_stamp_equal(stamp, &saved->stamp) ||
+           (saved->has_old_stamp && wal__file_stamp_equal(stamp, &saved->old_stamp));
+}
+
 #define BUFFER_SIZE ((size_t)256 << 10)
 
 static void close_fd(int *fd)
@@ -132,8 +139,7 @@ static bool is_own_content(struct wal__line_file *file, bool *has_more)
     if (!saved->is_known) {
         return false;
     }
-    if (wal__file_stamp_equal(&file->stamp, &saved->stamp) ||
-        (saved->has_old_stamp && wal__file_stamp_equal(&file->stamp, &saved->old_stamp))) {
+    if (wal__saved_file_has_stamp(saved, &file->stamp)) {
         return true;
     }
     if (file->stamp.size < saved->fingerprint.size ||
@@ -396,17 +402,17 @@ static enum wal_status line_file_put(struct wal__line_file *file, const void *da
 static bool line_file_is_unchanged(struct wal__line_file *file)
 {
     const char *name = NULL;
+    struct wal__file_stamp stamp;
     struct stat stat;
     int directory = -1;
     bool is_unchanged = false;
 
     if (file->saved.is_known && wal__view_fs_open_parent(file->env, file->root, file->path, false,
                                                          &directory, &name, NULL) == WAL_OK) {
-        is_unchanged = fstatat(directory, name, &stat, AT_SYMLINK_NOFOLLOW) == 0 &&
-                       S_ISREG(stat.st_mode) && (uint64_t)stat.st_size == file->saved.stamp.size &&
-                       (uint64_t)stat.st_ino == file->saved.stamp.inode &&
-                       (int64_t)stat.st_mtim.tv_sec * 1000000000 + stat.st_mtim.tv_nsec ==
-                           file->saved.stamp.mtime_ns;
+        if (fstatat(directory, name, &stat, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(stat.st_mode)) {
+            stamp = wal__file_stamp_of(&stat);
+            is_unchanged = wal__file_stamp_equal(&stamp, &file->saved.stamp);
+        }
         close(directory);
     }
     return is_unchanged;
@@ -525,24 +531,15 @@ static bool line_file_is_own(const struct wal__saved_file *saved, int directory,
                              const struct wal__file_stamp *stamp)
 {
     struct wal__file_stamp now;
-    bool is_own;
     int fd = -1;
     enum wal_status status = wal__view_fs_open(directory, name, &fd, &now, NULL);
+    bool is_own = status == WAL_ENOTFOUND;
 
-    if (status != WAL_OK) {
-        return status == WAL_ENOTFOUND;
-    }
-    if (!saved->is_known) {
+    if (status == WAL_OK) {
+        is_own = saved->is_known &&
+                 (wal__saved_file_has_stamp(saved, stamp) || has_content(fd, &saved->fingerprint));
         close(fd);
-        return false;
     }
-    if (wal__file_stamp_equal(stamp, &saved->stamp) ||
-        (saved->has_old_stamp && wal__file_stamp_equal(stamp, &saved->old_stamp))) {
-        close(fd);
-        return true;
-    }
-    is_own = has_content(fd, &saved->fingerprint);
-    close(fd);
     return is_own;
 }
 

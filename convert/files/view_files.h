@@ -68,6 +68,10 @@ struct wal__saved_file {
     struct wal__fingerprint stable;      /* of the part no flush changes */
 };
 
+/* Whether it is the stamp of a file with that content. */
+bool wal__saved_file_has_stamp(const struct wal__saved_file *saved,
+                               const struct wal__file_stamp *stamp);
+
 /* Called before the first append, when the file is as `saved` says: saves, durably, that what
  * follows is the view's. */
 struct wal__line_owner {

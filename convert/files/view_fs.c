@@ -16,6 +16,14 @@
 
 #define NAME_SIZE 256 /* of a path component, with its NUL */
 
+struct wal__file_stamp wal__file_stamp_of(const struct stat *stat)
+{
+    return (struct wal__file_stamp){.size = (uint64_t)stat->st_size,
+                                    .mtime_ns = (int64_t)stat->st_mtim.tv_sec * 1000000000 +
+                                                stat->st_mtim.tv_nsec,
+                                    .inode = (uint64_t)stat->st_ino};
+}
+
 bool wal__file_stamp_equal(const struct wal__file_stamp *one, const struct wal__file_stamp *two)
 {
     return one->size == two->size && one->mtime_ns == two->mtime_ns && one->inode == two->inode;
@@ -192,13 +200,6 @@ enum wal_status wal__view_fs_open_parent(const struct wal__view_env *env, const 
     return WAL_OK;
 }
 
-static void fill_stamp(const struct stat *stat, struct wal__file_stamp *stamp)
-{
-    stamp->size = (uint64_t)stat->st_size;
-    stamp->mtime_ns = (int64_t)stat->st_mtim.tv_sec * 1000000000 + stat->st_mtim.tv_nsec;
-    stamp->inode = (uint64_t)stat->st_ino;
-}
-
 enum wal_status wal__view_fs_open(int directory, const char *name, int *fd,
                                   struct wal__file_stamp *stamp, struct wal_error *error)
 {
@@ -213,7 +214,7 @@ enum wal_status wal__view_fs_open(int directory, const char *name, int *fd,
         close(opened);
         return wal__fail_at(error, WAL_ENOTFILE, 0, name, 0, "exists and is no regular file");
     }
-    fill_stamp(&stat, stamp);
+    *stamp = wal__file_stamp_of(&stat);
     *fd = opened;
     return WAL_OK;
 }
@@ -283,7 +284,7 @@ enum wal_status wal__view_fs_sync(const struct wal__view_env *env, int fd,
     if (fdatasync(fd) != 0 || fstat(fd, &stat) != 0) {
         return wal__view_fs_fail(error, NULL);
     }
-    fill_stamp(&stat, stamp);
+    *stamp = wal__file_stamp_of(&stat);
     return WAL_OK;
 }
 

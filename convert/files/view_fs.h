@@ -12,6 +12,7 @@
 #define AGENTWAL_CONVERT_FILES_VIEW_FS_H
 
 #include <stdbool.h>
+#include <sys/stat.h>
 
 #include "agentwal.h"
 #include "engine/base/heap.h"
@@ -38,6 +39,7 @@ struct wal__file_stamp {
     uint64_t inode;
 };
 
+struct wal__file_stamp wal__file_stamp_of(const struct stat *stat);
 bool wal__file_stamp_equal(const struct wal__file_stamp *one, const struct wal__file_stamp *two);
 
 /*

@@ -32,10 +32,6 @@
 /* Bytes of the check: 16 digits, and "}\n. */
 #define WAL__VIEW_CHECK_SIZE (sizeof(WAL__VIEW_CHECK_KEY) - 1 + 16 + 3)
 
-/* Takes a file of a view, below its root; *place describes the view, except for the root. False: no
- * memory. */
-typedef bool wal__view_state_each(void *ctx, const char *path, const struct wal_view_info *place);
-
 /* --- reading ------------------------------------------------------------- */
 
 #define STATE_MAX ((uint64_t)256 << 20)
@@ -362,45 +358,6 @@ static bool leads_to_session(struct wal__json_span file, char path[4096])
            (!wal__member_is_true(&members[1]) || is_session(path));
 }
 
-static enum wal_status list_files(struct wal__json_span array, const struct wal_view_info *place,
-                                  wal__view_state_each *each, void *ctx, struct wal_error *error)
-{
-    struct wal__json_scan scan;
-    struct wal__json_token value;
-    char path[4096];
-
-    wal__model_array_begin(&scan, array);
-    while (wal__model_array_next(&scan, &value)) {
-        if (leads_to_session(value.span, path) && !each(ctx, path, place)) {
-            return wal__no_memory(error);
-        }
-    }
-    return WAL_OK;
-}
-
-/* Passes the files of a state that lead to its session: those of lines, and the document of a
- * session. Nothing, if it is not of the store. */
-static enum wal_status view_state_list(const struct wal__view_env *env, int state_dir,
-                                       const char *name, const uint8_t store[16],
-                                       wal__view_state_each *each, void *ctx,
-                                       struct wal_error *error)
-{
-    struct wal_view_info place = {.struct_size = sizeof(place)};
-    struct wal__json_member members[S_COUNT];
-    struct wal__file_stamp stamp = {.size = 0};
-    uint8_t *data = NULL;
-    enum wal_status status = load_state(env, state_dir, name, &data, &stamp, error);
-
-    if (status != WAL_OK || data == NULL) {
-        return status;
-    }
-    if (find_members((struct wal__json_span){data, (size_t)stamp.size}, store, members, &place)) {
-        status = list_files(members[S_FILES].value.span, &place, each, ctx, error);
-    }
-    wal__heap_free(env->heap, data);
-    return status;
-}
-
 enum wal_status wal__view_state_identify(const struct wal__view_env *env, int state_dir,
                                          const char *name, const uint8_t store[16],
                                          struct wal__view_summary *summary, bool *is_found,
@@ -627,40 +584,35 @@ bool wal__view_place(const char *root, char path[PATH_MAX])
 
 /* --- states of a root ---------------------------------------------------- */
 
-#define DEAD_MAX 1024 /* states that are kept though they have changed */
+/* Frees what was read of a state, or with its name all of it. */
+static void clear_state(const struct wal__heap *heap, struct wal__view_state_file *state,
+                        bool frees_name)
+{
+    wal__buf_deinit(&state->paths);
+    wal__heap_free(heap, state->session);
+    state->session = NULL;
+    if (frees_name) {
+        wal__heap_free(heap, state->name);
+    }
+}
 
 /* Forgets everything that was read. */
 static void clear(struct wal__view_states *states)
 {
-    const struct wal__heap *heap = states->env.heap;
-
-    for (uint32_t i = 0; i < states->path_count; i++) {
-        wal__heap_free(heap, states->paths[i].path);
-        wal__heap_free(heap, states->paths[i].session);
+    for (uint32_t i = 0; i < states->count; i++) {
+        clear_state(states->env.heap, &states->items[i], true);
     }
-    for (uint32_t i = 0; i < states->state_count; i++) {
-        wal__heap_free(heap, states->states[i].name);
-    }
-    states->path_count = 0;
-    states->state_count = 0;
-    states->dead_count = 0;
+    states->count = 0;
     wal__hashmap_deinit(&states->by_path);
-    wal__hashmap_deinit(&states->by_name);
-    wal__hashmap_init(&states->by_path, heap);
-    wal__hashmap_init(&states->by_name, heap);
+    wal__hashmap_init(&states->by_path, states->env.heap);
 }
 
 static void view_states_destroy(struct wal__view_states *states)
 {
-    const struct wal__heap *heap;
+    const struct wal__heap *heap = states->env.heap;
 
-    if (states == NULL) {
-        return;
-    }
-    heap = states->env.heap;
     clear(states);
-    wal__heap_free(heap, states->paths);
-    wal__heap_free(heap, states->states);
+    wal__heap_free(heap, states->items);
     wal__heap_free(heap, states->name);
     wal__heap_free(heap, states);
 }
@@ -677,7 +629,6 @@ static struct wal__view_states *view_states_create(const struct wal__heap *heap,
     states->env.heap = heap;
     memcpy(states->store, store, sizeof(states->store));
     wal__hashmap_init(&states->by_path, heap);
-    wal__hashmap_init(&states->by_name, heap);
     states->name = wal__heap_copy_text(heap, name, strlen(name));
     if (states->name == NULL) {
         view_states_destroy(states);
@@ -688,81 +639,74 @@ static struct wal__view_states *view_states_create(const struct wal__heap *heap,
 
 /* --- reading ------------------------------------------------------------- */
 
-/* Adds a file of the last state. */
-static bool add_path(void *ctx, const char *path, const struct wal_view_info *place)
+/* Keeps the paths of the files that lead to the session. */
+static enum wal_status keep_paths(struct wal__view_state_file *state, struct wal__json_span files)
 {
-    struct wal__view_states *states = ctx;
-    const struct wal__heap *heap = states->env.heap;
-    struct wal__view_path *paths = wal__heap_grow_array(heap, states->paths, states->path_count,
-                                                        &states->path_capacity, sizeof(paths[0]));
-    struct wal__view_path *added;
+    struct wal__json_scan scan;
+    struct wal__json_token value;
+    enum wal_status status = WAL_OK;
+    char path[4096];
 
-    if (paths == NULL) {
-        return false;
-    }
-    states->paths = paths;
-    added = &paths[states->path_count];
-    *added = (struct wal__view_path){
-        .path = wal__heap_copy_text(heap, path, strlen(path)),
-        .session = wal__heap_copy_text(heap, place->session, strlen(place->session)),
-        .dialect = wal__dialect_find(place->dialect),
-        .state = states->state_count - 1};
-    if (added->path == NULL || added->session == NULL ||
-        wal__hashmap_add(&states->by_path, wal__model_text_hash(path), states->path_count) !=
-            WAL_OK) {
-        wal__heap_free(heap, added->path);
-        wal__heap_free(heap, added->session);
-        return false;
-    }
-    states->path_count++;
-    return true;
-}
-
-static struct wal__view_state_file *find_state(const struct wal__view_states *states,
-                                               const char *name)
-{
-    uint32_t cursor = 0;
-    uint32_t index;
-
-    while (wal__hashmap_find(&states->by_name, wal__model_text_hash(name), &cursor, &index)) {
-        if (!states->states[index].is_dead && strcmp(states->states[index].name, name) == 0) {
-            return &states->states[index];
+    wal__model_array_begin(&scan, files);
+    while (status == WAL_OK && wal__model_array_next(&scan, &value)) {
+        if (leads_to_session(value.span, path)) {
+            status = wal__buf_append(&state->paths, path, strlen(path) + 1);
         }
     }
-    return NULL;
+    return status;
 }
 
-/* Adds a state file and reads it. */
-static enum wal_status read_state(struct wal__view_states *states, int directory, const char *name,
-                                  const struct wal__file_stamp *stamp, struct wal_error *error)
+/* Reads a state file. One that is not of the store has no paths. */
+static enum wal_status read_state(struct wal__view_states *states, int directory,
+                                  struct wal__view_state_file *state, struct wal_error *error)
 {
     const struct wal__heap *heap = states->env.heap;
-    struct wal__view_state_file *files = wal__heap_grow_array(
-        heap, states->states, states->state_count, &states->state_capacity, sizeof(files[0]));
-    struct wal__view_state_file *file;
+    struct wal_view_info info = {.struct_size = sizeof(info)};
+    struct wal__json_member members[S_COUNT];
+    struct wal__file_stamp stamp = {.size = 0};
+    uint8_t *data = NULL;
+    enum wal_status status = load_state(&states->env, directory, state->name, &data, &stamp, error);
 
-    if (files == NULL) {
-        return wal__no_memory(error);
+    clear_state(heap, state, false);
+    wal__buf_init(&state->paths, heap);
+    if (status == WAL_OK && data != NULL &&
+        find_members((struct wal__json_span){data, (size_t)stamp.size}, states->store, members,
+                     &info)) {
+        state->dialect = wal__dialect_find(info.dialect);
+        state->session = wal__heap_copy_text(heap, info.session, strlen(info.session));
+        status =
+            state->session == NULL ? WAL_ENOMEM : keep_paths(state, members[S_FILES].value.span);
     }
-    states->states = files;
-    file = &files[states->state_count];
-    *file = (struct wal__view_state_file){
-        .name = wal__heap_copy_text(heap, name, strlen(name)), .stamp = *stamp, .is_listed = true};
-    if (file->name == NULL || wal__hashmap_add(&states->by_name, wal__model_text_hash(name),
-                                               states->state_count) != WAL_OK) {
-        wal__heap_free(heap, file->name);
-        return wal__no_memory(error);
-    }
-    states->state_count++;
-    return view_state_list(&states->env, directory, name, states->store, add_path, states, error);
+    wal__heap_free(heap, data);
+    return status == WAL_OK ? WAL_OK : wal__no_memory(error);
 }
 
-static struct wal__file_stamp stamp_of(const struct stat *stat)
+/* Finds the state of a name, or adds it without a stamp; NULL: no memory. Directories are listed in
+ * the same order again: it is looked for from *next on, which becomes the index after it. */
+static struct wal__view_state_file *find_state(struct wal__view_states *states, const char *name,
+                                               uint32_t *next)
 {
-    return (struct wal__file_stamp){.size = (uint64_t)stat->st_size,
-                                    .mtime_ns = (int64_t)stat->st_mtim.tv_sec * 1000000000 +
-                                                stat->st_mtim.tv_nsec,
-                                    .inode = (uint64_t)stat->st_ino};
+    const struct wal__heap *heap = states->env.heap;
+    struct wal__view_state_file *items;
+    char *copy;
+
+    for (uint32_t i = 0; i < states->count; i++) {
+        uint32_t index = (*next + i) % states->count;
+
+        if (strcmp(states->items[index].name, name) == 0) {
+            *next = index + 1;
+            return &states->items[index];
+        }
+    }
+    items = wal__heap_grow_array(heap, states->items, states->count, &states->capacity,
+                                 sizeof(items[0]));
+    copy = items != NULL ? wal__heap_copy_text(heap, name, strlen(name)) : NULL;
+    states->items = items != NULL ? items : states->items;
+    if (copy == NULL) {
+        return NULL;
+    }
+    items[states->count] = (struct wal__view_state_file){.name = copy, .paths.heap = heap};
+    return &items[states->count++];
 }
 
 /* Reads the states that are new or have changed. */
@@ -771,72 +715,89 @@ static enum wal_status read_changed(struct wal__view_states *states, DIR *dir,
 {
     enum wal_status status = WAL_OK;
     const struct dirent *entry;
+    uint32_t next = 0;
 
     while (status == WAL_OK && (entry = readdir(dir)) != NULL) {
-        struct wal__view_state_file *known;
+        struct wal__view_state_file *state;
         struct wal__file_stamp stamp;
         struct stat stat;
+
         if (!wal__is_json_name(entry->d_name) ||
             fstatat(dirfd(dir), entry->d_name, &stat, AT_SYMLINK_NOFOLLOW) != 0) {
             continue;
         }
-        stamp = stamp_of(&stat);
-        known = find_state(states, entry->d_name);
-        if (known != NULL && wal__file_stamp_equal(&known->stamp, &stamp)) {
-            known->is_listed = true;
-            continue;
+        stamp = wal__file_stamp_of(&stat);
+        state = find_state(states, entry->d_name, &next);
+        if (state == NULL) {
+            return wal__no_memory(error);
         }
-        status = read_state(states, dirfd(dir), entry->d_name, &stamp, error);
+        if (!wal__file_stamp_equal(&state->stamp, &stamp)) {
+            state->stamp = stamp;
+            status = read_state(states, dirfd(dir), state, error);
+        }
+        state->is_listed = true;
     }
     return status;
 }
 
-/* Brings what was read up to the directory. */
-static enum wal_status update(struct wal__view_states *states, DIR *dir, struct wal_error *error)
+/* Removes the states that were not listed, and finds those that are left by their paths. */
+static enum wal_status index_paths(struct wal__view_states *states, struct wal_error *error)
 {
-    enum wal_status status;
+    enum wal_status status = WAL_OK;
+    uint32_t kept = 0;
 
-    if (states->dead_count > DEAD_MAX) {
-        clear(states);
-    }
-    for (uint32_t i = 0; i < states->state_count; i++) {
-        states->states[i].is_listed = false;
-    }
-    status = read_changed(states, dir, error);
-    for (uint32_t i = 0; i < states->state_count; i++) {
-        struct wal__view_state_file *file = &states->states[i];
-        if (!file->is_listed && !file->is_dead) {
-            file->is_dead = true;
-            states->dead_count++;
+    wal__hashmap_deinit(&states->by_path);
+    wal__hashmap_init(&states->by_path, states->env.heap);
+    for (uint32_t i = 0; i < states->count; i++) {
+        struct wal__view_state_file *state = &states->items[i];
+        const char *path;
+
+        if (!state->is_listed) {
+            clear_state(states->env.heap, state, true);
+            continue;
         }
+        for (size_t at = 0; status == WAL_OK && at < state->paths.size; at += strlen(path) + 1) {
+            path = (const char *)state->paths.data + at;
+            status = wal__hashmap_add(&states->by_path, wal__model_text_hash(path), kept);
+        }
+        state->is_listed = false;
+        states->items[kept++] = *state;
     }
-    if (status != WAL_OK) {
-        clear(states);
-    }
-    return status;
+    states->count = kept;
+    return status == WAL_OK ? WAL_OK : wal__no_memory(error);
 }
 
 /* --- finding ------------------------------------------------------------- */
 
-static const struct wal__view_path *find_path(const struct wal__view_states *states,
-                                              const char *path)
+static bool has_path(const struct wal__view_state_file *state, const char *path)
+{
+    const char *paths = (const char *)state->paths.data;
+    size_t at = 0;
+
+    while (at < state->paths.size && strcmp(paths + at, path) != 0) {
+        at += strlen(paths + at) + 1;
+    }
+    return at < state->paths.size;
+}
+
+static const struct wal__view_state_file *find_path(const struct wal__view_states *states,
+                                                    const char *path)
 {
     uint32_t cursor = 0;
     uint32_t index;
 
     while (wal__hashmap_find(&states->by_path, wal__model_text_hash(path), &cursor, &index)) {
-        const struct wal__view_path *found = &states->paths[index];
-        WAL__ASSERT(found->state < states->state_count);
-        if (!states->states[found->state].is_dead && strcmp(found->path, path) == 0) {
-            return found;
+        WAL__ASSERT(index < states->count);
+        if (has_path(&states->items[index], path)) {
+            return &states->items[index];
         }
     }
     return NULL;
 }
 
-/* Finds the view of a path below the root; *found is NULL if there is none. */
+/* Finds the state of the view with a path below the root; *found is NULL if there is none. */
 static enum wal_status view_states_find(struct wal__view_states *states, const char *path,
-                                        const struct wal__view_path **found,
+                                        const struct wal__view_state_file **found,
                                         struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
@@ -845,13 +806,10 @@ static enum wal_status view_states_find(struct wal__view_states *states, const c
     DIR *dir;
 
     *found = find_path(states, path);
-    if (*found != NULL) {
+    if (*found != NULL || stat(states->name, &stat_now) != 0) {
         return WAL_OK;
     }
-    if (stat(states->name, &stat_now) != 0) {
-        return WAL_OK;
-    }
-    stamp = stamp_of(&stat_now);
+    stamp = wal__file_stamp_of(&stat_now);
     if (states->exists && wal__file_stamp_equal(&stamp, &states->stamp)) {
         return WAL_OK;
     }
@@ -859,13 +817,17 @@ static enum wal_status view_states_find(struct wal__view_states *states, const c
     if (dir == NULL) {
         return WAL_OK;
     }
-    status = update(states, dir, error);
+    status = read_changed(states, dir, error);
     closedir(dir);
+    if (status == WAL_OK) {
+        status = index_paths(states, error);
+    }
+    if (status != WAL_OK) {
+        clear(states);
+    }
     states->exists = status == WAL_OK;
     states->stamp = stamp;
-    if (status == WAL_OK) {
-        *found = find_path(states, path);
-    }
+    *found = find_path(states, path);
     return status;
 }
 
@@ -924,7 +886,7 @@ static struct wal__view_states *states_of(struct view_search *search, const char
 static enum wal_status search_directory(struct view_search *search, const char *name,
                                         const char *path, struct wal_error *error)
 {
-    const struct wal__view_path *found = NULL;
+    const struct wal__view_state_file *found = NULL;
     struct wal__view_states *states;
     enum wal_status status;
 

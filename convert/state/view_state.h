@@ -85,20 +85,14 @@ bool wal__view_place(const char *root, char path[PATH_MAX]);
 
 /* --- states of a root ---------------------------------------------------- */
 
-/* A file of a view. */
-struct wal__view_path {
-    char *path; /* below the root */
-    char *session;
-    const struct wal__dialect *dialect;
-    uint32_t state; /* index of its state */
-};
-
 /* A file with the state of a view. */
 struct wal__view_state_file {
     char *name;
+    char *session;                      /* NULL: the state is not one of the store */
+    const struct wal__dialect *dialect; /* or NULL */
+    struct wal__buf paths;              /* of its files, below the root, each with its NUL */
     struct wal__file_stamp stamp;
     bool is_listed; /* in the present listing */
-    bool is_dead;
 };
 
 struct wal__view_states {
@@ -107,15 +101,10 @@ struct wal__view_states {
     char *name; /* of the directory */
     struct wal__file_stamp stamp;
     bool exists;
-    struct wal__view_path *paths;
-    uint32_t path_count;
-    uint32_t path_capacity;
-    struct wal__view_state_file *states;
-    uint32_t state_count;
-    uint32_t state_capacity;
-    uint32_t dead_count; /* of states */
-    struct wal__hashmap by_path;
-    struct wal__hashmap by_name;
+    struct wal__view_state_file *items;
+    uint32_t count;
+    uint32_t capacity;
+    struct wal__hashmap by_path; /* index of the state, by hash of each path */
 };
 
 /* --- the view of a file -------------------------------------------------- */

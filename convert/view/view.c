@@ -106,9 +106,7 @@ static enum wal_status load_state(struct wal__view_lock *view_lock, struct wal_e
 
     if (view->position.is_known &&
         fstatat(view->files.state_dir, view_lock->state, &stat, AT_SYMLINK_NOFOLLOW) == 0) {
-        stamp.size = (uint64_t)stat.st_size;
-        stamp.inode = (uint64_t)stat.st_ino;
-        stamp.mtime_ns = (int64_t)stat.st_mtim.tv_sec * 1000000000 + stat.st_mtim.tv_nsec;
+        stamp = wal__file_stamp_of(&stat);
         if (wal__file_stamp_equal(&stamp, &view->state)) {
             return WAL_OK;
         }
@@ -241,9 +239,9 @@ static bool is_head_included(struct flush_run *run)
     options.flags |= WAL_ENTRY_CURSOR_OUT_OF_LINE;
     if (wal_head_get(session, 0, none, id, NULL) == WAL_OK &&
         wal_entry_cursor_open(session, &options, &cursor, NULL) == WAL_OK) {
-        struct wal_slice slice = {id, strlen(id)};
-        is_included = wal_entry_cursor_get(cursor, slice, &entry, NULL) == WAL_OK &&
-                      entry.sequence <= run->next.entry_sequence;
+        is_included =
+            wal_entry_cursor_get(cursor, wal__slice_from_text(id), &entry, NULL) == WAL_OK &&
+            entry.sequence <= run->next.entry_sequence;
         if (is_included) {
             memcpy(run->next.head, id, sizeof(id));
         }
@@ -516,24 +514,16 @@ static enum wal_status write_files(struct flush_run *run, struct wal_error *erro
 
 /* --- commit -------------------------------------------------------------- */
 
-static bool has_unused(const struct wal__view_files *files)
+/* Finds out whether files are to be removed, and whether any is to be replaced. */
+static void find_changes(const struct wal__view_files *files, bool *has_unused,
+                         bool *has_replacements)
 {
+    *has_unused = false;
+    *has_replacements = false;
     for (uint32_t i = 0; i < files->count; i++) {
-        if (!files->items[i]->is_current) {
-            return true;
-        }
+        *has_unused |= !files->items[i]->is_current;
+        *has_replacements |= files->items[i]->lines.mode == WAL__LINES_REPLACE;
     }
-    return false;
-}
-
-static bool has_replacements(const struct wal__view_files *files)
-{
-    for (uint32_t i = 0; i < files->count; i++) {
-        if (files->items[i]->lines.mode == WAL__LINES_REPLACE) {
-            return true;
-        }
-    }
-    return false;
 }
 
 /* Renames files into place. The state with their fingerprints is durable before a file is replaced
@@ -543,29 +533,29 @@ static enum wal_status commit(struct flush_run *run, struct wal_error *error)
 {
     struct wal__view_files *files = &run->view->files;
     enum wal_status status = wal__view_files_finish(files, error);
-    bool saves_before = has_replacements(files) || has_unused(files);
-    bool saves_after = !saves_before || has_unused(files);
+    bool has_unused;
+    bool has_replacements;
 
     WAL__ASSERT(files->root == NULL || run->view_lock.lock_fd >= 0);
     if (status != WAL_OK || files->root == NULL) {
         return status;
     }
-    if (saves_before) {
+    find_changes(files, &has_unused, &has_replacements);
+    if (has_replacements || has_unused) {
         struct wal__view_position before = run->next;
 
         /* Else the next flush, if this one is interrupted, finds nothing new, and does not remove
          * them. */
-        before.session_sequence = has_unused(files) ? 0 : before.session_sequence;
+        before.session_sequence = has_unused ? 0 : before.session_sequence;
         status = wal__view_lock_save_state(&run->view_lock, &before, true, error);
         if (status != WAL_OK) {
             return status;
         }
     }
     status = wal__view_files_commit(files, error);
-    if (status != WAL_OK || !saves_after) {
-        return status;
-    }
-    return wal__view_lock_save_state(&run->view_lock, &run->next, false, error);
+    return status == WAL_OK && (has_unused || !has_replacements)
+               ? wal__view_lock_save_state(&run->view_lock, &run->next, false, error)
+               : status;
 }
 
 static void fill_report(const struct flush_run *run, struct wal_view_flush_result *report)
@@ -756,6 +746,33 @@ static enum wal_status open_session(struct wal_view *view, struct wal_session *o
                : status;
 }
 
+enum wal_status wal__view_create(struct wal_store *store, const struct wal__dialect *dialect,
+                                 struct wal_slice root, const struct wal__view_env *env,
+                                 struct wal_view **view, struct wal_error *error)
+{
+    struct wal_view *created = wal__heap_zalloc(env->heap, sizeof(*created));
+
+    if (created == NULL) {
+        return wal__no_memory(error);
+    }
+    created->env = *env;
+    created->store = store;
+    created->dialect = dialect;
+    wal__view_files_init(&created->files, &created->env);
+    created->files.key = created->key;
+    created->files.dialect = dialect;
+    if (root.size > 0) {
+        created->root = wal__heap_copy_text(env->heap, root.data, (size_t)root.size);
+        created->files.root = created->root;
+    }
+    if (root.size > 0 && created->root == NULL) {
+        wal_view_close(created);
+        return wal__no_memory(error);
+    }
+    *view = created;
+    return WAL_OK;
+}
+
 enum wal_status wal__view_open(struct wal_store *store, struct wal_session *session,
                                const struct wal_view_options *options,
                                const struct wal__view_env *env, struct wal_view **view,
@@ -763,7 +780,7 @@ enum wal_status wal__view_open(struct wal_store *store, struct wal_session *sess
 {
     enum wal_status status = check_arguments(store, session, options, view, error);
     const struct wal__dialect *dialect;
-    struct wal_view *opened;
+    struct wal_view *opened = NULL;
 
     if (status != WAL_OK) {
         return status;
@@ -773,26 +790,11 @@ enum wal_status wal__view_open(struct wal_store *store, struct wal_session *sess
         return wal__fail(error, WAL_ENOTFOUND, "views cannot be written in the dialect '%.*s'",
                          (int)options->dialect.size, (const char *)options->dialect.data);
     }
-    opened = wal__heap_zalloc(env->heap, sizeof(*opened));
-    if (opened == NULL) {
-        return wal__no_memory(error);
-    }
-    opened->env = *env;
-    opened->store = store;
-    opened->dialect = dialect;
-    wal__view_files_init(&opened->files, &opened->env);
-    opened->files.put = options->put;
-    opened->files.put_ctx = options->ctx;
-    opened->files.key = opened->key;
-    opened->files.dialect = dialect;
-    status = open_session(opened, session, error);
-    if (status == WAL_OK && options->root.size > 0) {
-        opened->root =
-            wal__heap_copy_text(env->heap, options->root.data, (size_t)options->root.size);
-        opened->files.root = opened->root;
-        if (opened->root == NULL) {
-            status = wal__no_memory(error);
-        }
+    status = wal__view_create(store, dialect, options->root, env, &opened, error);
+    if (status == WAL_OK) {
+        opened->files.put = options->put;
+        opened->files.put_ctx = options->ctx;
+        status = open_session(opened, session, error);
     }
     if (status != WAL_OK) {
         wal_view_close(opened);

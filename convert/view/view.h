@@ -57,6 +57,11 @@ enum wal_status wal__view_set_identity(struct wal_view *view, struct wal_slice i
 /* Returns the dialect that views can be written in, or NULL. */
 const struct wal__dialect *wal__view_find_dialect(struct wal_slice name);
 
+/* Creates a view without a session; `root` may be empty. */
+enum wal_status wal__view_create(struct wal_store *store, const struct wal__dialect *dialect,
+                                 struct wal_slice root, const struct wal__view_env *env,
+                                 struct wal_view **view, struct wal_error *error) WAL_MUST_USE;
+
 /* Opens a view with a given environment. */
 enum wal_status wal__view_open(struct wal_store *store, struct wal_session *session,
                                const struct wal_view_options *options,

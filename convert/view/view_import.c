@@ -830,8 +830,7 @@ static enum wal_status import_changes(struct wal__view_importer *importer, struc
         return import_documents(importer, error);
     }
     saved = &importer->file->lines.saved;
-    if (wal__file_stamp_equal(&importer->stamp, &saved->stamp) ||
-        (saved->has_old_stamp && wal__file_stamp_equal(&importer->stamp, &saved->old_stamp))) {
+    if (wal__saved_file_has_stamp(saved, &importer->stamp)) {
         return WAL_OK;
     }
     status = check_prefix(importer, error);

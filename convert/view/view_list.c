@@ -55,20 +55,18 @@ enum wal_status wal_view_root_add(struct wal_store *store, struct wal_slice dial
 /* --- the cursor ---------------------------------------------------------- */
 
 struct item {
-    char *session;
+    const char *session;
     const char *dialect; /* a constant */
     const char *root;
     uint32_t flags; /* enum wal_view_info_flag */
 };
 
 struct wal_view_cursor {
-    char **roots;
-    uint32_t root_count;
-    uint32_t root_capacity;
+    struct wal__heap_arena memory; /* of what follows */
     struct item *items;
-    uint32_t count;
-    uint32_t capacity;
-    uint32_t next;
+    size_t count;
+    size_t capacity;
+    size_t next;
 };
 
 /* A listing in progress. */
@@ -79,55 +77,32 @@ struct listing {
     struct wal_view_cursor *cursor;
     uint32_t flags;         /* enum wal_view_cursor_flag */
     const char *session;    /* NULL: all */
-    const char *dialect;    /* of the present root */
+    const char *root;       /* the present one */
+    const char *dialect;    /* of it */
     enum wal_status status; /* why the listing of roots was stopped */
     struct wal_error *error;
 };
 
-static enum wal_status add_root_text(struct listing *listing, const char *path)
-{
-    struct wal_view_cursor *cursor = listing->cursor;
-    const struct wal__heap *heap = listing->env.heap;
-    char **roots = wal__heap_grow_array(heap, cursor->roots, cursor->root_count,
-                                        &cursor->root_capacity, sizeof(cursor->roots[0]));
-
-    if (roots == NULL) {
-        return wal__no_memory(listing->error);
-    }
-    cursor->roots = roots;
-    roots[cursor->root_count] = wal__heap_copy_text(heap, path, strlen(path));
-    if (roots[cursor->root_count] == NULL) {
-        return wal__no_memory(listing->error);
-    }
-    cursor->root_count++;
-    return WAL_OK;
-}
-
-/* Adds a view of the last root. */
+/* Adds a view of the present root. */
 static enum wal_status add_item(struct listing *listing, const char *session, uint32_t flags)
 {
     struct wal_view_cursor *cursor = listing->cursor;
-    const struct wal__heap *heap = listing->env.heap;
+    struct wal__arena *arena = &cursor->memory.arena;
     struct item *items;
-    char *copy;
+    const char *copy;
 
     if ((listing->flags & WAL_VIEW_CURSOR_STALE) != 0 && flags == 0) {
         return WAL_OK;
     }
-    items = wal__heap_grow_array(heap, cursor->items, cursor->count, &cursor->capacity,
-                                 sizeof(items[0]));
-    if (items == NULL) {
+    copy = wal__arena_copy_text(arena, session);
+    items =
+        wal__arena_grow(arena, cursor->items, cursor->count, &cursor->capacity, sizeof(items[0]));
+    if (cursor->memory.has_failed) {
         return wal__no_memory(listing->error);
     }
     cursor->items = items;
-    copy = wal__heap_copy_text(heap, session, strlen(session));
-    if (copy == NULL) {
-        return wal__no_memory(listing->error);
-    }
-    items[cursor->count++] = (struct item){.session = copy,
-                                           .dialect = listing->dialect,
-                                           .root = cursor->roots[cursor->root_count - 1],
-                                           .flags = flags};
+    items[cursor->count++] = (struct item){
+        .session = copy, .dialect = listing->dialect, .root = listing->root, .flags = flags};
     return WAL_OK;
 }
 
@@ -162,7 +137,7 @@ static uint32_t compare(struct listing *listing, const struct wal__view_summary 
     struct wal_session *session = NULL;
     uint64_t redacted = 0;
     enum wal_status status =
-        wal_session_open(listing->store, (struct wal_slice){id, strlen(id)}, &session, NULL);
+        wal_session_open(listing->store, wal__slice_from_text(id), &session, NULL);
 
     if (status == WAL_ENOTFOUND) {
         return WAL_VIEW_INFO_DELETED;
@@ -232,8 +207,7 @@ static enum wal_status open_states(const struct wal__view_env *env, const char *
 
 static enum wal_status add_root(struct listing *listing, const char *dialect, const char *path)
 {
-    const struct wal__dialect *found =
-        wal__view_find_dialect((struct wal_slice){dialect, strlen(dialect)});
+    const struct wal__dialect *found = wal__view_find_dialect(wal__slice_from_text(dialect));
     const struct dirent *entry;
     DIR *directory = NULL;
     struct stat stat_now;
@@ -248,9 +222,9 @@ static enum wal_status add_root(struct listing *listing, const char *dialect, co
         return wal_store_remove_view_root(listing->store, wal__slice_from_text(dialect),
                                           wal__slice_from_text(path), listing->error);
     }
-    status = add_root_text(listing, path);
-    if (status != WAL_OK) {
-        return status;
+    listing->root = wal__arena_copy_text(&listing->cursor->memory.arena, path);
+    if (listing->root == NULL) {
+        return wal__no_memory(listing->error);
     }
     status = open_states(&listing->env, path, &directory);
     if (status == WAL_ENOTFOUND) {
@@ -351,6 +325,7 @@ enum wal_status wal_view_cursor_open(struct wal_store *store,
     if (opened == NULL) {
         return wal__no_memory(error);
     }
+    wal__heap_arena_init(&opened->memory, &wal__heap_libc);
     status = fill(store, &own, opened, error);
     if (status != WAL_OK) {
         wal_view_cursor_close(opened);
@@ -385,28 +360,13 @@ enum wal_status wal_view_cursor_next(struct wal_view_cursor *cursor, struct wal_
 
 void wal_view_cursor_close(struct wal_view_cursor *cursor)
 {
-    const struct wal__heap *heap = &wal__heap_libc;
-
-    if (cursor == NULL) {
-        return;
+    if (cursor != NULL) {
+        wal__heap_arena_deinit(&cursor->memory);
+        wal__heap_free(&wal__heap_libc, cursor);
     }
-    for (uint32_t i = 0; i < cursor->count; i++) {
-        wal__heap_free(heap, cursor->items[i].session);
-    }
-    for (uint32_t i = 0; i < cursor->root_count; i++) {
-        wal__heap_free(heap, cursor->roots[i]);
-    }
-    wal__heap_free(heap, cursor->items);
-    wal__heap_free(heap, cursor->roots);
-    wal__heap_free(heap, cursor);
 }
 
 /* --- views of a list ----------------------------------------------------- */
-
-static struct wal_slice slice_of(const char *text)
-{
-    return (struct wal_slice){text, strlen(text)};
-}
 
 static bool is_terminated(const char *text, size_t room)
 {
@@ -418,7 +378,7 @@ static bool is_terminated(const char *text, size_t room)
 /* Paths of a view's files, to be looked at again when they were removed: a file that another
  * program changed is left, without a failure. */
 struct paths {
-    const struct wal__heap *heap;
+    struct wal__heap_arena memory;
     char **items;
     uint32_t count;
 };
@@ -426,21 +386,13 @@ struct paths {
 static enum wal_status copy_paths(const struct wal__view_files *files, struct paths *paths,
                                   struct wal_error *error)
 {
-    paths->items =
-        wal__heap_resize(paths->heap, NULL, files->count + (size_t)1, sizeof(paths->items[0]));
-    if (paths->items == NULL) {
-        return wal__no_memory(error);
-    }
-    for (uint32_t i = 0; i < files->count; i++) {
-        const char *path = files->items[i]->lines.path;
+    struct wal__arena *arena = &paths->memory.arena;
 
-        paths->items[i] = wal__heap_copy_text(paths->heap, path, strlen(path));
-        if (paths->items[i] == NULL) {
-            return wal__no_memory(error);
-        }
-        paths->count++;
+    paths->items = wal__arena_alloc(arena, (files->count + (size_t)1) * sizeof(paths->items[0]));
+    for (uint32_t i = 0; paths->items != NULL && i < files->count; i++) {
+        paths->items[paths->count++] = wal__arena_copy_text(arena, files->items[i]->lines.path);
     }
-    return WAL_OK;
+    return paths->memory.has_failed ? wal__no_memory(error) : WAL_OK;
 }
 
 /* Fails for the first file that is still there. */
@@ -525,62 +477,36 @@ static enum wal_status remove_files(struct wal__view_lock *view_lock, struct pat
 static enum wal_status remove_view(struct wal_view *view, struct wal_error *error)
 {
     struct wal__view_lock view_lock = {.view = view, .lock_fd = -1};
-    struct paths paths = {.heap = view->env.heap};
+    struct paths paths = {.count = 0};
     enum wal_status status = wal__view_lock_acquire(&view_lock, error);
 
+    wal__heap_arena_init(&paths.memory, view->env.heap);
     /* Without a state another process has removed it. */
     if (status == WAL_OK && view->position.is_known) {
         status = remove_files(&view_lock, &paths, error);
     }
     wal__view_files_end(&view->files);
     wal__view_lock_release(&view_lock);
-    for (uint32_t i = 0; i < paths.count; i++) {
-        wal__heap_free(paths.heap, paths.items[i]);
-    }
-    wal__heap_free(paths.heap, paths.items);
+    wal__heap_arena_deinit(&paths.memory);
     return status;
 }
 
-/* A view without its session. */
-static enum wal_status open_orphan(struct wal_store *store, const struct wal_view_info *info,
-                                   const struct wal__dialect *dialect, struct wal_view **view,
-                                   struct wal_error *error)
-{
-    const struct wal__heap *heap = &wal__heap_libc;
-    struct wal_view *opened = wal__heap_zalloc(heap, sizeof(*opened));
-    enum wal_status status;
-
-    if (opened == NULL) {
-        return wal__no_memory(error);
-    }
-    opened->env.heap = heap;
-    opened->store = store;
-    opened->dialect = dialect;
-    wal__view_files_init(&opened->files, &opened->env);
-    opened->files.key = opened->key;
-    opened->files.dialect = dialect;
-    opened->root = wal__heap_copy_text(heap, info->root, strlen(info->root));
-    opened->files.root = opened->root;
-    status = opened->root != NULL ? wal__view_set_identity(opened, slice_of(info->session), error)
-                                  : wal__no_memory(error);
-    if (status != WAL_OK) {
-        wal_view_close(opened);
-        return status;
-    }
-    *view = opened;
-    return WAL_OK;
-}
-
+/* Removes a view whose session is gone. */
 static enum wal_status remove_orphan(struct wal_store *store, const struct wal_view_info *info,
                                      const struct wal__dialect *dialect, struct wal_error *error)
 {
+    const struct wal__view_env env = {.heap = &wal__heap_libc};
     struct wal_view *view = NULL;
-    enum wal_status status = open_orphan(store, info, dialect, &view, error);
+    enum wal_status status =
+        wal__view_create(store, dialect, wal__slice_from_text(info->root), &env, &view, error);
 
     if (status == WAL_OK) {
-        status = remove_view(view, error);
-        wal_view_close(view);
+        status = wal__view_set_identity(view, wal__slice_from_text(info->session), error);
     }
+    if (status == WAL_OK) {
+        status = remove_view(view, error);
+    }
+    wal_view_close(view);
     return status;
 }
 
@@ -592,8 +518,8 @@ static enum wal_status flush(struct wal_store *store, struct wal_session *sessio
 {
     const struct wal_view_options options = {
         .struct_size = sizeof(options),
-        .dialect = slice_of(info->dialect),
-        .root = slice_of(info->root),
+        .dialect = wal__slice_from_text(info->dialect),
+        .root = wal__slice_from_text(info->root),
     };
     struct wal_view *view = NULL;
     enum wal_status status = wal_view_open(store, session, &options, &view, error);
@@ -621,7 +547,8 @@ static enum wal_status check_root(const struct wal_view_info *info, struct wal_e
 static enum wal_status update(struct wal_store *store, const struct wal_view_info *info,
                               struct wal_view_flush_result *result, struct wal_error *error)
 {
-    const struct wal__dialect *dialect = wal__view_find_dialect(slice_of(info->dialect));
+    const struct wal__dialect *dialect =
+        wal__view_find_dialect(wal__slice_from_text(info->dialect));
     struct wal_session *session = NULL;
     enum wal_status status;
 
@@ -637,7 +564,7 @@ static enum wal_status update(struct wal_store *store, const struct wal_view_inf
     if (status != WAL_OK) {
         return status;
     }
-    status = wal_session_open(store, slice_of(info->session), &session, error);
+    status = wal_session_open(store, wal__slice_from_text(info->session), &session, error);
     if (status == WAL_ENOTFOUND) {
         return remove_orphan(store, info, dialect, error);
     }

@@ -537,12 +537,14 @@ KIT_TEST(view_import__index_knows_new_views)
     (void)view_kit_flush(view);
     assert_ok(wal__view_index_find(&index, kit_text(view_kit_path(view)), &place, NULL));
     assert_string_equal(place.dialect, "claude");
+    index.items[0]->items[0].session[0] = '#';
     (void)view_kit_flush(other);
     for (unsigned i = 0; i < 2; i++) {
         assert_ok(wal__view_index_find(&index, kit_text(view_kit_path(other)), &place, NULL));
         assert_string_equal(place.dialect, "pi");
     }
-    assert_int_equal(index.items[0]->state_count, 2);
+    assert_int_equal(index.items[0]->count, 2);
+    assert_int_equal(index.items[0]->items[0].session[0], '#');
     wal__view_index_deinit(&index);
     wal_view_close(other);
     wal_view_close(view);

@@ -36,11 +36,6 @@ enum {
     UUIDS_MAX = 4096
 };
 
-static const struct wal__heap *chunk_heap(const struct wal__copy_chunk *chunk)
-{
-    return chunk->heap != NULL ? chunk->heap : &wal__heap_libc;
-}
-
 static void *zlib_alloc(void *heap, uInt count, uInt size)
 {
     return wal__heap_resize(heap, NULL, count, size);
@@ -102,7 +97,7 @@ static enum wal_status inflate_part(const struct wal__heap *heap, struct wal_sli
 static enum wal_status copy_chunk_decode(struct wal__copy_chunk *chunk, struct wal_slice payload)
 {
     struct wal__copy_reader *reader = &chunk->reader;
-    const struct wal__heap *heap = chunk_heap(chunk);
+    const struct wal__heap *heap = chunk->heap;
     const uint8_t *header = payload.data;
     struct wal_slice skipped;
     enum wal_status status;
@@ -145,7 +140,7 @@ static enum wal_status copy_chunk_decode(struct wal__copy_chunk *chunk, struct w
 
 static void copy_chunk_deinit(struct wal__copy_chunk *chunk)
 {
-    wal__heap_free(chunk_heap(chunk), chunk->memory);
+    wal__heap_free(chunk->heap, chunk->memory);
     chunk->memory = NULL;
 }
 
@@ -287,7 +282,7 @@ bool wal__copy_read_line(struct wal__copy_reader *reader, enum wal__copy_line_ki
 
 bool wal__copy_chunk_is_valid(struct wal_slice payload)
 {
-    struct wal__copy_chunk chunk = {.memory = NULL};
+    struct wal__copy_chunk chunk = {.heap = &wal__heap_libc};
     bool is_valid = copy_chunk_decode(&chunk, payload) == WAL_OK;
 
     while (is_valid && chunk.reader.checks.size > 0) {
@@ -310,11 +305,6 @@ bool wal__copy_chunk_is_valid(struct wal_slice payload)
 /* Flags of a cursor over everything that has a line in the file. */
 #define ALL_FLAGS \
     (WAL_ENTRY_CURSOR_DELTAS | WAL_ENTRY_CURSOR_REDACTED | WAL_ENTRY_CURSOR_OUT_OF_LINE)
-
-static const struct wal__heap *copy_heap(const struct wal__copy *copy)
-{
-    return copy->heap != NULL ? copy->heap : &wal__heap_libc;
-}
 
 /* Opens a cursor over all entries of the stream, in the order of the log. */
 static enum wal_status open_cursor(struct wal_session *session, uint32_t stream, uint32_t flags,
@@ -341,8 +331,8 @@ static enum wal_status next_entry(struct wal_entry_cursor *cursor, struct wal_en
 
 static bool is_chunk(const struct wal_entry *entry)
 {
-    return (entry->flags & WAL_ENTRY_LINE) != 0 && entry->type.size == strlen(WAL__COPY_TYPE) &&
-           memcmp(entry->type.data, WAL__COPY_TYPE, (size_t)entry->type.size) == 0;
+    return (entry->flags & WAL_ENTRY_LINE) != 0 &&
+           wal__slice_equal(entry->type, wal__slice_from_text(WAL__COPY_TYPE));
 }
 
 /* Reads the next chunk; WAL_END after the last. */
@@ -408,6 +398,7 @@ enum wal_status wal__copy_open(struct wal__copy *copy, struct wal_session *sessi
     uint32_t all = ALL_FLAGS | (flags & WAL_ENTRY_CURSOR_DURABLE);
     enum wal_status status;
 
+    heap = heap != NULL ? heap : &wal__heap_libc;
     *copy = (struct wal__copy){.heap = heap, .chunk.heap = heap};
     *is_copy = false;
     status = open_cursor(session, WAL__COPY_STREAM, all, 0, &copy->chunks, error);
@@ -436,12 +427,15 @@ enum wal_status wal__copy_open(struct wal__copy *copy, struct wal_session *sessi
 
 void wal__copy_close(struct wal__copy *copy)
 {
+    if (copy->heap == NULL) {
+        return;
+    }
     wal_entry_cursor_close(copy->chunks);
     wal_entry_cursor_close(copy->branch);
     wal_entry_cursor_close(copy->named);
     wal_entry_cursor_close(copy->own);
     copy_chunk_deinit(&copy->chunk);
-    wal__heap_free(copy_heap(copy), copy->text);
+    wal__heap_free(copy->heap, copy->text);
     *copy = (struct wal__copy){.heap = NULL};
 }
 
@@ -584,7 +578,7 @@ static bool append_text(void *ctx, const void *data, size_t size)
 
     if (size > copy->capacity - copy->size) {
         size_t capacity = 2 * (copy->size + size) + 65536;
-        uint8_t *text = wal__heap_resize(copy_heap(copy), copy->text, capacity, 1);
+        uint8_t *text = wal__heap_resize(copy->heap, copy->text, capacity, 1);
 
         if (text == NULL) {
             return false;
@@ -745,10 +739,10 @@ enum wal_status wal__copy_read_payload(struct wal__copy *copy, struct wal_store 
     enum wal_status status = wal_blob_open(store, entry->payload_digest, &making.blob, error);
 
     if (status == WAL_OK) {
-        making.buffer = wal__heap_alloc(copy_heap(copy), PIECE_SIZE);
+        making.buffer = wal__heap_alloc(copy->heap, PIECE_SIZE);
         status = making.buffer == NULL ? WAL_ENOMEM : make_line(&reader, &making, &fits, error);
     }
-    wal__heap_free(copy_heap(copy), making.buffer);
+    wal__heap_free(copy->heap, making.buffer);
     wal_blob_close(making.blob);
     return status == WAL_ENOTFOUND || (status == WAL_OK && !fits) ? WAL_ECORRUPT : status;
 }

@@ -75,7 +75,7 @@ struct wal__copy_chunk {
     bool is_last;                   /* the last chunk of the copy */
     struct wal__copy_reader reader; /* borrows the payload and `memory` */
     uint8_t *memory;
-    const struct wal__heap *heap; /* NULL: the C library's */
+    const struct wal__heap *heap;
 };
 
 /* Whether all steps of a chunk are valid, as far as that can be checked without the original. */
@@ -91,7 +91,7 @@ bool wal__copy_read_step(struct wal__copy_reader *reader, struct wal__copy_step 
 #define WAL__COPY_TYPE   "walconv_copy" /* type of a chunk's entry */
 
 struct wal__copy {
-    const struct wal__heap *heap; /* NULL: the C library's */
+    const struct wal__heap *heap; /* NULL: it is not open */
     struct wal_entry_cursor *chunks;
     struct wal_entry_cursor *branch; /* shared entries */
     /* Looks up ids: the next line of the branch must outlive that. */
@@ -114,8 +114,8 @@ struct wal__copy {
 };
 
 /* Starts at the first line. *is_copy: whether the session is a copy; if not, nothing is open.
- * `flags`: of a cursor over the session's own entries. Reads the session's info, which invalidates
- * slices of earlier infos. */
+ * `flags`: of a cursor over the session's own entries; heap NULL: the C library's. Reads the
+ * session's info, which invalidates slices of earlier infos. */
 enum wal_status wal__copy_open(struct wal__copy *copy, struct wal_session *session,
                                const struct wal__heap *heap, uint32_t flags, bool *is_copy,
                                struct wal_error *error);

@@ -87,9 +87,7 @@ static bool discard_piece(void *ctx, const void *data, size_t size)
 enum wal_status wal__entry_payload_verify(const struct wal__heap *heap, struct wal_store *store,
                                           const struct wal_entry *entry, struct wal_error *error)
 {
-    return is_out_of_line(entry)
-               ? wal__entry_payload_visit(heap, store, entry, discard_piece, NULL, error)
-               : WAL_OK;
+    return wal__entry_payload_visit(heap, store, entry, discard_piece, NULL, error);
 }
 
 enum wal_status wal__entry_payload_load(const struct wal__heap *heap, struct wal_store *store,
@@ -128,14 +126,9 @@ enum wal_status wal__entry_payload_load(const struct wal__heap *heap, struct wal
 
 #define WINDOW_SIZE ((size_t)128 << 10)
 
-static const struct wal__heap *window_heap(const struct wal__file_compare *window)
-{
-    return window->heap != NULL ? window->heap : &wal__heap_libc;
-}
-
 void wal__file_compare_deinit(struct wal__file_compare *window)
 {
-    wal__heap_free(window_heap(window), window->bytes);
+    wal__heap_free(heap_or_libc(window->heap), window->bytes);
     window->bytes = NULL;
 }
 
@@ -149,7 +142,7 @@ static bool move_window(struct wal__file_compare *window, uint64_t offset)
         return true;
     }
     if (window->bytes == NULL) {
-        window->bytes = wal__heap_alloc(window_heap(window), WINDOW_SIZE);
+        window->bytes = wal__heap_alloc(heap_or_libc(window->heap), WINDOW_SIZE);
         window->has_failed = window->bytes == NULL;
     }
     if (window->has_failed) {
@@ -188,7 +181,7 @@ bool wal__file_compare_bytes(struct wal__file_compare *window, uint64_t offset, 
 
 /* --- lines --------------------------------------------------------------- */
 
-static bool meta_is(const struct wal_entry *entry, const char *key, enum wal__json_kind kind)
+bool wal__source_meta_is(const struct wal_entry *entry, const char *key, enum wal__json_kind kind)
 {
     struct wal__json_token value;
 
@@ -199,17 +192,18 @@ static bool meta_is(const struct wal_entry *entry, const char *key, enum wal__js
 
 bool wal__source_line_has_newline(const struct wal_entry *entry)
 {
-    return entry->stream != WAL__PARTIAL_STREAM && !meta_is(entry, "eol", WAL__JSON_FALSE);
+    return entry->stream != WAL__PARTIAL_STREAM &&
+           !wal__source_meta_is(entry, "eol", WAL__JSON_FALSE);
 }
 
 bool wal__source_line_is_opaque(const struct wal_entry *entry)
 {
-    return meta_is(entry, "whole", WAL__JSON_TRUE);
+    return wal__source_meta_is(entry, "whole", WAL__JSON_TRUE);
 }
 
 bool wal__source_line_is_from_view(const struct wal_entry *entry)
 {
-    return meta_is(entry, "view", WAL__JSON_STRING);
+    return wal__source_meta_is(entry, "view", WAL__JSON_STRING);
 }
 
 size_t wal__source_line_prefix(const struct wal_entry *entry, bool is_open,
@@ -470,20 +464,10 @@ enum wal_status wal__source_lines_read_payload(struct wal__source_lines *lines,
                : wal__entry_payload_visit(lines->heap, store, entry, visit, ctx, error);
 }
 
-static bool discard_bytes(void *ctx, const void *data, size_t size)
-{
-    (void)ctx;
-    (void)data;
-    (void)size;
-    return true;
-}
-
 enum wal_status wal__source_lines_check(struct wal__source_lines *lines, struct wal_store *store,
                                         const struct wal_entry *entry, struct wal_error *error)
 {
-    return lines->copy.is_shared
-               ? wal__source_lines_read_payload(lines, store, entry, discard_bytes, NULL, error)
-               : wal__entry_payload_verify(lines->heap, store, entry, error);
+    return wal__source_lines_read_payload(lines, store, entry, discard_piece, NULL, error);
 }
 
 /* A position in the compared file. */
@@ -609,7 +593,7 @@ static enum wal_status match_entry(struct wal__source_lines *lines, struct wal_s
     if (!is_partial_line && memchr(before, '\n', size) != NULL) {
         match->lines++;
     }
-    if (meta_is(entry, "odd", WAL__JSON_TRUE)) {
+    if (wal__source_meta_is(entry, "odd", WAL__JSON_TRUE)) {
         status = record_issue(match, position.offset, entry->sequence, error);
     }
     if (status != WAL_OK) {
@@ -633,8 +617,7 @@ enum wal_status wal__source_compare(const struct wal__heap *heap, struct wal_sto
                                     int fd, struct wal__source_match *match,
                                     struct wal_error *error)
 {
-    struct wal__source_match found = {.heap = heap != NULL ? heap : &wal__heap_libc,
-                                      .is_prefix = true};
+    struct wal__source_match found = {.heap = heap_or_libc(heap), .is_prefix = true};
     struct wal__file_compare window = {.heap = heap, .fd = fd};
     struct wal__source_lines lines;
     struct wal_entry entry;

@@ -45,6 +45,7 @@
 #include "convert/copy/copy.h"
 #include "convert/source/source_name.h"
 #include "engine/base/heap.h"
+#include "format/json/json_scan.h"
 
 /* Receives a piece; returns false to stop. */
 typedef bool wal__entry_payload_fn(void *ctx, const void *data, size_t size);
@@ -142,6 +143,7 @@ enum wal_status wal__source_lines_check(struct wal__source_lines *lines, struct 
 bool wal__source_line_is_from_view(const struct wal_entry *entry);
 
 /* Return what the entry's meta records. */
+bool wal__source_meta_is(const struct wal_entry *entry, const char *key, enum wal__json_kind kind);
 bool wal__source_line_has_newline(const struct wal_entry *entry);
 bool wal__source_line_is_opaque(const struct wal_entry *entry);
 

@@ -884,7 +884,8 @@ static const struct wal__dialect_read_ops claude_read_ops = {
 };
 
 /* After a change of directory the client wrote rows again. */
-static const char *const replay_members[] = {"cwd", "gitBranch", "version", "slug", NULL};
+static const struct wal__json_member replay_members[] = {
+    {.key = "cwd"}, {.key = "gitBranch"}, {.key = "version"}, {.key = "slug"}, {.key = NULL}};
 
 const struct wal__dialect wal__dialect_claude = {
     .name = "claude",

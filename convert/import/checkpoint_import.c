@@ -115,7 +115,7 @@ static enum wal_status find_content(struct wal_store *store,
 
 /* A directory that has a readable manifest. */
 struct candidate {
-    char *name; /* in the list's arena */
+    char *name;
     int64_t created_ms;
 };
 
@@ -123,9 +123,9 @@ struct importer {
     const struct wal__checkpoint_import *in;
     const struct wal__heap *heap;
     struct candidate *items;
-    uint32_t count;
-    uint32_t capacity;
-    struct wal__heap_arena list;
+    size_t count;
+    size_t capacity;
+    struct wal__heap_arena list;  /* of the candidates */
     struct wal__heap_arena arena; /* for one checkpoint */
     uint8_t *buffer;
 };
@@ -288,9 +288,10 @@ static enum wal_status import_contents(struct importer *importer, struct item *i
     const struct wal__checkpoint_manifest *manifest = &item->manifest;
     enum wal_status status = WAL_OK;
 
-    item->files = wal__heap_alloc(importer->heap, (manifest->count + 1) * sizeof(item->files[0]));
+    item->files =
+        wal__arena_alloc(&importer->arena.arena, (manifest->count + 1) * sizeof(item->files[0]));
     item->writers =
-        wal__heap_zalloc(importer->heap, (manifest->count + 1) * sizeof(item->writers[0]));
+        wal__arena_calloc(&importer->arena.arena, (manifest->count + 1) * sizeof(item->writers[0]));
     if (item->files == NULL || item->writers == NULL) {
         return wal__no_memory(error);
     }
@@ -431,9 +432,6 @@ static enum wal_status import_one(struct importer *importer, int parent_fd, cons
     for (uint32_t i = 0; item.writers != NULL && i < item.manifest.count; i++) {
         wal_blob_discard(item.writers[i]);
     }
-    wal__heap_free(importer->heap, item.writers);
-    wal__checkpoint_manifest_deinit(&item.manifest);
-    wal__heap_free(importer->heap, item.files);
     return skip(importer, item.path, status, error);
 }
 
@@ -442,16 +440,15 @@ static enum wal_status import_one(struct importer *importer, int parent_fd, cons
 static enum wal_status append_candidate(struct importer *importer, const char *name,
                                         int64_t created_ms, struct wal_error *error)
 {
-    char *copy = wal__arena_copy_text(&importer->list.arena, name);
-    struct candidate *items = wal__heap_grow_array(importer->heap, importer->items, importer->count,
-                                                   &importer->capacity, sizeof(items[0]));
+    struct wal__arena *arena = &importer->list.arena;
+    char *copy = wal__arena_copy_text(arena, name);
+    struct candidate *items = wal__arena_grow(arena, importer->items, importer->count,
+                                              &importer->capacity, sizeof(items[0]));
 
-    if (items != NULL) {
-        importer->items = items;
-    }
-    if (items == NULL || copy == NULL) {
+    if (importer->list.has_failed) {
         return wal__no_memory(error);
     }
+    importer->items = items;
     items[importer->count++] = (struct candidate){copy, created_ms};
     return WAL_OK;
 }
@@ -474,13 +471,8 @@ static enum wal_status add_candidate(struct importer *importer, int parent_fd,
     path = wal__import_path(&importer->arena.arena, directory, name);
     status = read_manifest(importer, fd, &manifest, error);
     close(fd);
-    if (status != WAL_OK) {
-        status = skip(importer, path, status, error);
-    } else {
-        status = append_candidate(importer, name, manifest.created_ms, error);
-    }
-    wal__checkpoint_manifest_deinit(&manifest);
-    return status;
+    return status == WAL_OK ? append_candidate(importer, name, manifest.created_ms, error)
+                            : skip(importer, path, status, error);
 }
 
 static enum wal_status find_candidates(struct importer *importer, int parent_fd,
@@ -519,70 +511,37 @@ static int compare_created(const void *a, const void *b)
     return strcmp(one->name, two->name);
 }
 
-static enum wal_status import_all(struct importer *importer, int parent_fd, const char *directory,
-                                  struct wal_error *error)
+enum wal_status wal__checkpoint_import(const struct wal__checkpoint_import *in,
+                                       const char *directory, const char *name, bool *is_empty,
+                                       struct wal_error *error)
 {
-    enum wal_status status = find_candidates(importer, parent_fd, directory, error);
-
-    if (importer->count > 0) {
-        qsort(importer->items, importer->count, sizeof(importer->items[0]), compare_created);
-    }
-    for (uint32_t i = 0; status == WAL_OK && i < importer->count; i++) {
-        status = import_one(importer, parent_fd, directory, importer->items[i].name, error);
-    }
-    return status;
-}
-
-static enum wal_status init(struct importer *importer, const struct wal__checkpoint_import *in,
-                            struct wal_error *error)
-{
-    importer->in = in;
-    importer->heap = in->heap != NULL ? in->heap : &wal__heap_libc;
-    wal__heap_arena_init(&importer->list, importer->heap);
-    wal__heap_arena_init(&importer->arena, importer->heap);
-    importer->buffer = wal__heap_alloc(importer->heap, WAL__CHECKPOINT_BUFFER_SIZE);
-    return importer->buffer != NULL ? WAL_OK : wal__no_memory(error);
-}
-
-static void deinit(struct importer *importer)
-{
-    wal__heap_arena_deinit(&importer->list);
-    wal__heap_arena_deinit(&importer->arena);
-    wal__heap_free(importer->heap, importer->items);
-    wal__heap_free(importer->heap, importer->buffer);
-}
-
-enum wal_status wal__checkpoint_import_one(const struct wal__checkpoint_import *in, int parent_fd,
-                                           const char *directory, const char *name,
-                                           struct wal_error *error)
-{
-    struct importer importer = {.count = 0};
-    enum wal_status status = init(&importer, in, error);
-
-    if (status == WAL_OK) {
-        status = import_one(&importer, parent_fd, directory, name, error);
-    }
-    deinit(&importer);
-    return status;
-}
-
-enum wal_status wal__checkpoint_import_all(const struct wal__checkpoint_import *in,
-                                           const char *directory, bool *is_empty,
-                                           struct wal_error *error)
-{
-    struct importer importer = {.count = 0};
-    int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct importer importer = {.in = in, .heap = in->heap != NULL ? in->heap : &wal__heap_libc};
+    int fd = open(directory, (name != NULL ? O_PATH : O_RDONLY) | O_DIRECTORY | O_CLOEXEC);
     enum wal_status status;
 
     if (fd < 0) {
         return in->skipped(in->ctx, directory, fail_errno(error), error);
     }
-    status = init(&importer, in, error);
-    if (status == WAL_OK) {
-        status = import_all(&importer, fd, directory, error);
+    wal__heap_arena_init(&importer.list, importer.heap);
+    wal__heap_arena_init(&importer.arena, importer.heap);
+    importer.buffer = wal__heap_alloc(importer.heap, WAL__CHECKPOINT_BUFFER_SIZE);
+    if (importer.buffer == NULL) {
+        status = wal__no_memory(error);
+    } else if (name != NULL) {
+        status = append_candidate(&importer, name, 0, error);
+    } else {
+        status = find_candidates(&importer, fd, directory, error);
+    }
+    if (importer.count > 0) {
+        qsort(importer.items, importer.count, sizeof(importer.items[0]), compare_created);
+    }
+    for (size_t i = 0; status == WAL_OK && i < importer.count; i++) {
+        status = import_one(&importer, fd, directory, importer.items[i].name, error);
     }
     *is_empty = importer.count == 0;
-    deinit(&importer);
+    wal__heap_arena_deinit(&importer.list);
+    wal__heap_arena_deinit(&importer.arena);
+    wal__heap_free(importer.heap, importer.buffer);
     close(fd);
     return status;
 }

@@ -47,15 +47,10 @@ struct wal__checkpoint_import {
  * to the store. */
 bool wal__checkpoint_is_refused(enum wal_status status);
 
-/* Imports the checkpoint `name` of the directory `parent_fd`, whose path is
- * `directory`. A failure that was passed to `skipped` is not returned. */
-enum wal_status wal__checkpoint_import_one(const struct wal__checkpoint_import *in, int parent_fd,
-                                           const char *directory, const char *name,
-                                           struct wal_error *error) WAL_MUST_USE;
-
-/* Imports every checkpoint of a directory, oldest first. *is_empty: there was none. */
-enum wal_status wal__checkpoint_import_all(const struct wal__checkpoint_import *in,
-                                           const char *directory, bool *is_empty,
-                                           struct wal_error *error) WAL_MUST_USE;
+/* Imports the checkpoint `name` of a directory, or without a name all checkpoints in it, oldest
+ * first. *is_empty: there was none. A failure that was passed to `skipped` is not returned. */
+enum wal_status wal__checkpoint_import(const struct wal__checkpoint_import *in,
+                                       const char *directory, const char *name, bool *is_empty,
+                                       struct wal_error *error) WAL_MUST_USE;
 
 #endif

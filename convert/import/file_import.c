@@ -1080,7 +1080,7 @@ static bool is_settled(const struct wal__import_file *file, const struct wal_ses
         (void)strtoll(kept, &kept, 10);
     }
     return import->opened_ns - SETTLED_NS >= newest_ns && changed_ns >= strtoll(kept, NULL, 10) &&
-           !import->waits_for_newline && file->probe.parsed > 0 && file->lines.issue_count == 0 &&
+           !import->waits_for_newline && file->probe.parsed > 0 && file->lines.issues.count == 0 &&
            !file->is_covered && !file->lines.has_partial_line &&
            file->lines.match.partial_size == 0 && !file->lines.match.is_copy &&
            !file->lines.match.has_other_files &&
@@ -1127,8 +1127,8 @@ static enum wal_status report(const struct wal__import_file *file, enum wal_impo
         /* a partial line does not count */
         .appended = lines->batch.appended - (lines->has_partial_line ? 1 : 0),
         .duplicates = lines->known_lines + lines->batch.duplicates,
-        .issues = lines->issues,
-        .issue_count = lines->issue_count,
+        .issues = lines->issues.items,
+        .issue_count = (uint32_t)lines->issues.count,
         .flags = file->has_other_id ? WAL_IMPORT_OTHER_ID : 0,
         .bytes = file->size,
     };
@@ -1398,31 +1398,21 @@ static enum wal_status list_issues(struct view_import *view_import,
                                    struct wal_import_report *report, struct wal_error *error)
 {
     struct wal__import *import = view_import->import;
-    struct wal_import_issue *issues;
+    struct wal__import_issues issues = {.count = 0};
     uint64_t lines = 0;
     uint64_t offset;
     const char *reason;
-    uint32_t count = 0;
 
-    while (wal_view_issue(view_import->view, count, &offset, &reason, NULL) == WAL_OK) {
-        count++;
-    }
-    issues = wal__arena_calloc(&import->arena.arena, (count + 1) * sizeof(issues[0]));
-    for (uint32_t i = 0; issues != NULL && i < count; i++) {
-        if (wal_view_issue(view_import->view, i, &offset, &reason, NULL) != WAL_OK ||
-            wal__file_count_lines(import->heap, view_import->fd, offset, &lines) < 0) {
+    for (uint32_t i = 0; wal_view_issue(view_import->view, i, &offset, &reason, NULL) == WAL_OK;
+         i++) {
+        if (wal__file_count_lines(import->heap, view_import->fd, offset, &lines) < 0) {
             return wal__import_errno(error);
         }
-        issues[i] = (struct wal_import_issue){
-            .struct_size = sizeof(struct wal_import_issue),
-            .path = wal__slice_from_text(view_import->name),
-            .reason = wal__slice_from_text(reason),
-            .line = lines + 1,
-            .offset = offset,
-        };
+        wal__import_add_issue(&import->arena, &issues, view_import->name, lines + 1, offset,
+                              reason);
     }
-    report->issues = issues;
-    report->issue_count = count;
+    report->issues = issues.items;
+    report->issue_count = (uint32_t)issues.count;
     return wal__import_check_memory(import, error);
 }
 

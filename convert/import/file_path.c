@@ -295,17 +295,6 @@ static void probe_info(struct wal__import_file *file, const struct wal__client_i
     }
 }
 
-static char *copy_slice(struct wal__arena *arena, struct wal_slice slice)
-{
-    char *text = wal__arena_alloc(arena, (size_t)slice.size + 1);
-
-    if (text != NULL) {
-        memcpy(text, slice.data, (size_t)slice.size);
-        text[slice.size] = '\0';
-    }
-    return text;
-}
-
 void wal__import_probe_path(struct wal__import_file *file, struct wal__file_probe *probe)
 {
     struct wal__arena *arena = &file->import->arena.arena;
@@ -322,10 +311,10 @@ void wal__import_probe_path(struct wal__import_file *file, struct wal__file_prob
     }
     ids = wal__client_read_path(client, below);
     if (ids.id.size > 0) {
-        probe->session = copy_slice(arena, ids.id);
+        probe->session = wal__import_text(arena, ids.id);
     }
     if (ids.starter.size > 0) {
-        probe->parent = copy_slice(arena, ids.starter);
+        probe->parent = wal__import_text(arena, ids.starter);
         probe->is_subagent = true;
     }
     if (ids.agent.size > 0 && probe->parent != NULL) {

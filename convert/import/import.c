@@ -64,6 +64,24 @@ static enum wal_status send_report(struct wal__import *import, struct wal_import
                                   : check_callback(import->report(import->ctx, report), error);
 }
 
+void wal__import_add_issue(struct wal__heap_arena *arena, struct wal__import_issues *issues,
+                           const char *path, uint64_t line, uint64_t offset, const char *reason)
+{
+    struct wal_import_issue *items = wal__arena_grow(&arena->arena, issues->items, issues->count,
+                                                     &issues->capacity, sizeof(items[0]));
+
+    if (items != NULL) {
+        issues->items = items;
+        items[issues->count++] = (struct wal_import_issue){
+            .struct_size = sizeof(items[0]),
+            .path = wal__slice_from_text(path),
+            .reason = wal__slice_from_text(reason),
+            .line = line,
+            .offset = offset,
+        };
+    }
+}
+
 enum wal_status wal__import_sync(struct wal__import *import, struct wal_error *error)
 {
     enum wal_status status = import->must_sync ? wal_sync(import->store, error) : WAL_OK;
@@ -134,6 +152,19 @@ enum wal_status wal__import_errno(struct wal_error *error)
 enum wal_status wal__import_check_memory(const struct wal__import *import, struct wal_error *error)
 {
     return import->arena.has_failed || import->walk.has_failed ? wal__no_memory(error) : WAL_OK;
+}
+
+char *wal__import_text(struct wal__arena *arena, struct wal_slice text)
+{
+    char *copy = wal__arena_alloc(arena, (size_t)text.size + 1);
+
+    if (copy != NULL && text.size > 0) {
+        memcpy(copy, text.data, (size_t)text.size);
+    }
+    if (copy != NULL) {
+        copy[text.size] = '\0';
+    }
+    return copy;
 }
 
 char *wal__import_path(struct wal__arena *arena, const char *root, const char *path)
@@ -208,6 +239,14 @@ void wal__import_write_time(int64_t ms, char time[WAL__IMPORT_TIME_SIZE])
 
     (void)wal__model_time_write(ms < 0 || ms > TIME_LAST ? 0 : ms, text);
     snprintf(time, WAL__IMPORT_TIME_SIZE, "%.*s", (int)sizeof(text) - 2, (const char *)text + 1);
+}
+
+char *wal__import_time_text(struct wal__arena *arena, int64_t ms)
+{
+    char time[WAL__IMPORT_TIME_SIZE];
+
+    wal__import_write_time(ms, time);
+    return ms < 0 || ms > TIME_LAST ? NULL : wal__arena_copy_text(arena, time);
 }
 
 /* Adds text to a metadata that ends with a NUL. */

@@ -90,6 +90,18 @@ struct wal__import {
 enum wal_status wal__import_progress(struct wal__import *import, const char *path, uint64_t done,
                                      uint64_t total, struct wal_error *error) WAL_MUST_USE;
 
+/* Issues of a source, in the arena of the import. Zeroed: none. */
+struct wal__import_issues {
+    struct wal_import_issue *items;
+    size_t count;
+    size_t capacity;
+};
+
+/* Adds an issue; the texts must last as long as the arena. line 0: none. Without memory
+ * arena->has_failed is set. */
+void wal__import_add_issue(struct wal__heap_arena *arena, struct wal__import_issues *issues,
+                           const char *path, uint64_t line, uint64_t offset, const char *reason);
+
 /* Makes durable what the import wrote. Sessions and their lines are written without a sync each;
  * the call that imports ends with this one. */
 enum wal_status wal__import_sync(struct wal__import *import, struct wal_error *error) WAL_MUST_USE;
@@ -111,6 +123,9 @@ enum wal_status wal__import_errno(struct wal_error *error) WAL_MUST_USE;
 /* Returns WAL_ENOMEM after an allocation from the arena has failed. */
 enum wal_status wal__import_check_memory(const struct wal__import *import,
                                          struct wal_error *error) WAL_MUST_USE;
+
+/* Copies a text, with a NUL after it. NULL: no memory. */
+char *wal__import_text(struct wal__arena *arena, struct wal_slice text);
 
 /* Joins a directory and a path below it. NULL: no memory. */
 char *wal__import_path(struct wal__arena *arena, const char *root, const char *path);
@@ -134,6 +149,10 @@ enum wal_status wal__session_open_source(struct wal_store *store, const char *so
 
 /* Writes a time as text, without quotes. */
 void wal__import_write_time(int64_t ms, char time[WAL__IMPORT_TIME_SIZE]);
+
+/* Returns a time as text, without quotes. NULL: it is not one of the years 1970 to 9999, or no
+ * memory. */
+char *wal__import_time_text(struct wal__arena *arena, int64_t ms);
 
 /* What the metadata of an imported session says (SPEC.md 5.9). Texts may be NULL, spans empty. */
 struct wal__import_about {

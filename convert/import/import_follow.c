@@ -34,6 +34,7 @@
 
 #include "agentwal.h"
 #include "convert/clients/client.h"
+#include "convert/files/view_fs.h"
 #include "convert/import/import_tree.h"
 #include "convert/source/source_name.h"
 #include "engine/base/containers.h"
@@ -45,9 +46,8 @@
 
 /* A watched folder. */
 struct folder {
-    int wd;            /* -1: no longer watched */
     uint32_t argument; /* index */
-    char *path;        /* below the argument; owned */
+    char *path;        /* below the argument; owned. NULL: it is not watched */
     struct wal__place place;
     /* Its files are those of a session directory at this prefix of the path. */
     bool is_part;
@@ -57,7 +57,7 @@ struct folder {
 struct folder_watch {
     const struct wal__heap *heap;
     int fd;                 /* inotify; -1: not available */
-    struct folder *folders; /* in the order of their descriptors */
+    struct folder *folders; /* by their descriptors, which are small numbers */
     uint32_t count;
     uint32_t capacity;
     bool loses_events; /* events were lost: everything must be scanned again */
@@ -72,9 +72,8 @@ typedef enum wal_status folder_change_fn(void *ctx, const struct folder *folder,
 #define WATCH_EVENTS                                                                         \
     (IN_MODIFY | IN_CREATE | IN_MOVED_TO | IN_MOVED_FROM | IN_CLOSE_WRITE | IN_DELETE_SELF | \
      IN_MOVE_SELF)
-#define WATCH_FLAGS  (IN_ONLYDIR | IN_DONT_FOLLOW | IN_EXCL_UNLINK)
-#define BUFFER_SIZE  65536
-#define DEAD_WATCHES 64 /* that are kept in the list at least */
+#define WATCH_FLAGS (IN_ONLYDIR | IN_DONT_FOLLOW | IN_EXCL_UNLINK)
+#define BUFFER_SIZE 65536
 
 static void folder_watch_init(struct folder_watch *watch, const struct wal__heap *heap)
 {
@@ -99,35 +98,6 @@ static void folder_watch_deinit(struct folder_watch *watch)
     watch->count = 0;
 }
 
-/* Returns the index of the first folder whose descriptor is not smaller. New descriptors are larger
- * than all before. */
-static uint32_t find_index(const struct folder_watch *watch, int wd)
-{
-    uint32_t low = 0;
-    uint32_t high = watch->count;
-
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-
-        if (watch->folders[middle].wd < wd) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low;
-}
-
-static struct folder *find_folder(const struct folder_watch *watch, int wd)
-{
-    uint32_t index = find_index(watch, wd);
-
-    return index < watch->count && watch->folders[index].wd == wd &&
-                   watch->folders[index].path != NULL
-               ? &watch->folders[index]
-               : NULL;
-}
-
 static void forget_folder(struct folder_watch *watch, struct folder *folder)
 {
     wal__heap_free(watch->heap, folder->path);
@@ -145,40 +115,29 @@ static uint32_t folder_watch_count(const struct folder_watch *watch)
     return count;
 }
 
-/* Removes the folders that are no longer watched from the list. */
-static void compact_folders(struct folder_watch *watch)
+/* Keeps a copy of the folder that has this descriptor now. */
+static enum wal_status keep_folder(struct folder_watch *watch, uint32_t wd,
+                                   const struct folder *folder, struct wal_error *error)
 {
-    uint32_t kept = 0;
+    char *path = wal__heap_copy_text(watch->heap, folder->path, strlen(folder->path));
 
-    for (uint32_t i = 0; i < watch->count; i++) {
-        if (watch->folders[i].path != NULL) {
-            watch->folders[kept++] = watch->folders[i];
+    while (path != NULL && watch->count <= wd) {
+        struct folder *folders = wal__heap_grow_array(watch->heap, watch->folders, watch->count,
+                                                      &watch->capacity, sizeof(folders[0]));
+
+        if (folders == NULL) {
+            wal__heap_free(watch->heap, path);
+            return wal__no_memory(error);
         }
+        watch->folders = folders;
+        folders[watch->count++] = (struct folder){.path = NULL};
     }
-    watch->count = kept;
-}
-
-static enum wal_status insert_folder(struct folder_watch *watch, const struct folder *folder,
-                                     struct wal_error *error)
-{
-    uint32_t index = find_index(watch, folder->wd);
-    struct folder *folders;
-
-    if (index < watch->count && watch->folders[index].wd == folder->wd) {
-        wal__heap_free(watch->heap, watch->folders[index].path);
-        watch->folders[index] = *folder;
-        return WAL_OK;
-    }
-    folders = wal__heap_grow_array(watch->heap, watch->folders, watch->count, &watch->capacity,
-                                   sizeof(folders[0]));
-    if (folders == NULL) {
-        wal__heap_free(watch->heap, folder->path);
+    if (path == NULL) {
         return wal__no_memory(error);
     }
-    watch->folders = folders;
-    memmove(&folders[index + 1], &folders[index], (watch->count - index) * sizeof(folders[0]));
-    folders[index] = *folder;
-    watch->count++;
+    forget_folder(watch, &watch->folders[wd]);
+    watch->folders[wd] = *folder;
+    watch->folders[wd].path = path;
     return WAL_OK;
 }
 
@@ -187,19 +146,19 @@ static enum wal_status insert_folder(struct folder_watch *watch, const struct fo
 static enum wal_status folder_watch_add(struct folder_watch *watch, const char *name,
                                         const struct folder *folder, struct wal_error *error)
 {
-    struct folder added = *folder;
     char target[2 * WAL__CLIENT_PATH_SIZE];
+    int wd;
 
     if (watch->fd < 0) {
         return WAL_OK;
     }
-    added.wd = inotify_add_watch(watch->fd, name, WATCH_EVENTS | WATCH_FLAGS);
+    wd = inotify_add_watch(watch->fd, name, WATCH_EVENTS | WATCH_FLAGS);
     /* A link that the walk followed. */
-    if (added.wd < 0 && errno == ENOTDIR &&
+    if (wd < 0 && errno == ENOTDIR &&
         snprintf(target, sizeof(target), "%s/.", name) < (int)sizeof(target)) {
-        added.wd = inotify_add_watch(watch->fd, target, WATCH_EVENTS | WATCH_FLAGS);
+        wd = inotify_add_watch(watch->fd, target, WATCH_EVENTS | WATCH_FLAGS);
     }
-    if (added.wd < 0) {
+    if (wd < 0) {
         /* A folder that is gone has nothing to report. */
         if (errno != ENOENT && errno != ENOTDIR) {
             watch->needs_scans = true;
@@ -207,8 +166,7 @@ static enum wal_status folder_watch_add(struct folder_watch *watch, const char *
         }
         return WAL_OK;
     }
-    added.path = wal__heap_copy_text(watch->heap, folder->path, strlen(folder->path));
-    return added.path != NULL ? insert_folder(watch, &added, error) : wal__no_memory(error);
+    return keep_folder(watch, (uint32_t)wd, folder, error);
 }
 
 /* Returns true if the path is the folder, or below it. */
@@ -223,7 +181,6 @@ static void forget_below(struct folder_watch *watch, uint32_t argument, const ch
 {
     size_t parent_size = strlen(parent);
     size_t size = strlen(name);
-    uint32_t dead = 0;
 
     for (uint32_t i = 0; i < watch->count; i++) {
         struct folder *folder = &watch->folders[i];
@@ -234,14 +191,10 @@ static void forget_below(struct folder_watch *watch, uint32_t argument, const ch
             below += parent_size;
             below += *below == '/' ? 1 : 0;
             if (is_at_or_below(below, name, size)) {
-                (void)inotify_rm_watch(watch->fd, folder->wd);
+                (void)inotify_rm_watch(watch->fd, (int)i);
                 forget_folder(watch, folder);
             }
         }
-        dead += folder->path == NULL ? 1 : 0;
-    }
-    if (dead > DEAD_WATCHES && dead > watch->count / 2) {
-        compact_folders(watch);
     }
 }
 
@@ -255,10 +208,11 @@ static enum wal_status handle_event(struct folder_watch *watch, const struct ino
         watch->loses_events = true;
         return WAL_OK;
     }
-    folder = find_folder(watch, event->wd);
-    if (folder == NULL) {
+    if (event->wd < 0 || (uint32_t)event->wd >= watch->count ||
+        watch->folders[event->wd].path == NULL) {
         return WAL_OK;
     }
+    folder = &watch->folders[event->wd];
     if ((event->mask & IN_IGNORED) != 0) {
         forget_folder(watch, folder);
         return WAL_OK;
@@ -301,18 +255,6 @@ static enum wal_status folder_watch_read(struct folder_watch *watch, folder_chan
 
 #define UNIT_DEPTH 2
 
-static enum wal_status add_unit_folder(struct folder_watch *watch, const struct folder *unit,
-                                       const char *name, const char *below, struct wal_error *error)
-{
-    char path[2 * WAL__CLIENT_PATH_SIZE];
-    struct folder folder = *unit;
-
-    snprintf(path, sizeof(path), "%s%s%s", unit->path,
-             unit->path[0] != '\0' && below[0] != '\0' ? "/" : "", below);
-    folder.path = path;
-    return folder_watch_add(watch, name, &folder, error);
-}
-
 /*
  * Watches a session directory at `path` below the argument, and the folders in it that a client
  * changes with every message: two levels, without OpenCode's folders of parts, of which there is
@@ -323,11 +265,12 @@ static enum wal_status watch_unit(struct folder_watch *watch, uint32_t argument,
                                   const char *path, const struct wal__place *place,
                                   struct wal_error *error)
 {
-    const struct folder unit = {.argument = argument,
-                                .path = (char *)(uintptr_t)path,
-                                .place = *place,
-                                .is_part = true,
-                                .unit_size = strlen(path)};
+    char folder_path[2 * WAL__CLIENT_PATH_SIZE];
+    const struct folder folder = {.argument = argument,
+                                  .path = folder_path,
+                                  .place = *place,
+                                  .is_part = true,
+                                  .unit_size = strlen(path)};
     char *paths[] = {(char *)(uintptr_t)name, NULL};
     FTS *fts = fts_open(paths, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR | FTS_NOSTAT, NULL);
     enum wal_status status = WAL_OK;
@@ -340,7 +283,9 @@ static enum wal_status watch_unit(struct folder_watch *watch, uint32_t argument,
             continue;
         }
         below += strspn(below, "/");
-        status = add_unit_folder(watch, &unit, entry->fts_path, below, error);
+        snprintf(folder_path, sizeof(folder_path), "%s%s%s", path,
+                 path[0] != '\0' && below[0] != '\0' ? "/" : "", below);
+        status = folder_watch_add(watch, entry->fts_path, &folder, error);
         if (entry->fts_level == UNIT_DEPTH ||
             (entry->fts_level == 1 && strcmp(entry->fts_name, "part") == 0)) {
             fts_set(fts, entry, FTS_SKIP);
@@ -355,9 +300,7 @@ static enum wal_status watch_unit(struct folder_watch *watch, uint32_t argument,
 /* --- stamps -------------------------------------------------------------- */
 
 struct scan_stamp {
-    uint64_t inode;
-    uint64_t size;
-    int64_t modified_ns;
+    struct wal__file_stamp file;
     int64_t next_ms;  /* not to be read again before this time */
     int64_t since_ms; /* of a database: rows that were changed before are imported */
 };
@@ -390,24 +333,18 @@ static struct scan_stamp *scan_stamps_get(struct scan_stamps *stamps, const char
     if (wal__hashmap_add(&stamps->map, hash, stamps->count) != WAL_OK) {
         return NULL;
     }
-    items[stamps->count] = (struct scan_stamp){.inode = 0};
+    items[stamps->count] = (struct scan_stamp){.next_ms = 0};
     return &items[stamps->count++];
 }
 
 /* Returns true if the file is not as the stamp has it, and updates the stamp. */
 static bool scan_stamp_update(struct scan_stamp *stamp, const struct stat *stat)
 {
-    const struct scan_stamp now = {
-        .inode = (uint64_t)stat->st_ino,
-        .size = (uint64_t)stat->st_size,
-        .modified_ns = (int64_t)stat->st_mtim.tv_sec * 1000000000 + stat->st_mtim.tv_nsec,
-        .next_ms = stamp->next_ms,
-        .since_ms = stamp->inode == (uint64_t)stat->st_ino ? stamp->since_ms : 0,
-    };
-    bool differs = now.inode != stamp->inode || now.size != stamp->size ||
-                   now.modified_ns != stamp->modified_ns;
+    const struct wal__file_stamp now = wal__file_stamp_of(stat);
+    bool differs = !wal__file_stamp_equal(&now, &stamp->file);
 
-    *stamp = now;
+    stamp->since_ms = now.inode == stamp->file.inode ? stamp->since_ms : 0;
+    stamp->file = now;
     return differs;
 }
 
@@ -621,7 +558,7 @@ static enum wal_status visit_file(struct wal__tree_walk *walk,
     status = import_changed(follow, source, stamp, error);
     stamp = scan_stamps_get(&follow->stamps, source->name);
     if (status == WAL_OK && !is_settled && stamp != NULL) {
-        stamp->modified_ns = 0;
+        stamp->file.mtime_ns = 0;
         status = postpone(follow, source->below, &place, now_ms() + SETTLE_MS, error);
     }
     return status;
@@ -788,7 +725,7 @@ static enum wal_status set_arguments(struct wal_import_follow *follow,
 
     follow->arguments = wal__arena_calloc(&import->walk.arena, (count + 1) * sizeof(char *));
     for (uint32_t i = 0; follow->arguments != NULL && i < count; i++) {
-        follow->arguments[i] = wal__tree_argument(import, paths[i]);
+        follow->arguments[i] = wal__import_text(&import->walk.arena, paths[i]);
     }
     follow->count = count;
     return wal__import_check_memory(import, error);

@@ -665,19 +665,6 @@ enum wal_status wal__tree_check_arguments(const struct wal_slice *paths, uint32_
     return WAL_OK;
 }
 
-char *wal__tree_argument(struct wal__import *import, struct wal_slice path)
-{
-    char *text = wal__arena_alloc(&import->walk.arena, (size_t)path.size + 1);
-
-    if (text != NULL) {
-        if (path.size > 0) {
-            memcpy(text, path.data, (size_t)path.size);
-        }
-        text[path.size] = '\0';
-    }
-    return text;
-}
-
 enum wal_status wal__tree_set_options(struct wal__tree_walk *walk,
                                       const struct wal_import_options *options,
                                       struct wal_error *error)
@@ -694,11 +681,11 @@ enum wal_status wal__tree_set_options(struct wal__tree_walk *walk,
     import->project = options->project;
     import->ctx = options->ctx;
     if (options->exclude.size > 0) {
-        text = wal__tree_argument(import, options->exclude);
+        text = wal__import_text(&import->walk.arena, options->exclude);
         walk->has_exclude = text != NULL && stat(text, &walk->exclude) == 0;
     }
     if (options->dialect.size > 0) {
-        text = wal__tree_argument(import, options->dialect);
+        text = wal__import_text(&import->walk.arena, options->dialect);
         import->forced = text != NULL ? wal__dialect_find(text) : NULL;
         if (text != NULL && import->forced == NULL) {
             return wal__fail(error, WAL_ENOTFOUND, "there is no dialect '%s'", text);
@@ -900,7 +887,6 @@ static enum wal_status check_content(struct wal__import *import,
 
     if (wal__is_json_name(source->path)) {
         *is_session = wal__session_dir_read_exported(&dir, source->name);
-        wal__session_dir_deinit(&dir);
         status = wal__import_check_memory(import, error);
         if (status != WAL_OK || *is_session) {
             return status;
@@ -972,7 +958,7 @@ static void add_sizes(const struct wal__session_dir *dir)
 {
     struct stat stat;
 
-    for (uint32_t i = 0; i < dir->file_count; i++) {
+    for (size_t i = 0; i < dir->file_count; i++) {
         const char *name =
             wal__import_path(&dir->import->arena.arena, dir->root, dir->files[i].path);
 
@@ -1005,7 +991,6 @@ static enum wal_status scan_directory(struct wal__tree_walk *walk,
         import->result.sessions += dir.group_count;
         status = wal__import_check_memory(import, error);
     }
-    wal__session_dir_deinit(&dir);
     return status == WAL_OK ? wal__import_progress(import, source->name, 0, 0, error) : status;
 }
 
@@ -1044,7 +1029,7 @@ static enum wal_status walk_arguments(struct wal__tree_walk *walk, const struct 
     enum wal_status status = WAL_OK;
 
     for (uint32_t i = 0; status == WAL_OK && i < count; i++) {
-        char *argument = wal__tree_argument(&walk->import, paths[i]);
+        char *argument = wal__import_text(&walk->import.walk.arena, paths[i]);
 
         status = argument != NULL ? wal__tree_walk_argument(walk, argument, error)
                                   : wal__no_memory(error);

@@ -115,9 +115,6 @@ enum wal_status wal__tree_set_options(struct wal__tree_walk *walk,
                                       const struct wal_import_options *options,
                                       struct wal_error *error) WAL_MUST_USE;
 
-/* Copies a path to the arena for the whole call; NULL: no memory. */
-char *wal__tree_argument(struct wal__import *import, struct wal_slice path);
-
 enum wal__tree_call {
     WAL__TREE_IMPORT,     /* wal_import_tree */
     WAL__TREE_IMPORT_ONE, /* wal_import_file */

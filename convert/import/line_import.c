@@ -55,27 +55,6 @@ static const char *json_error_text(struct wal__json_span text, enum wal__json_st
 
 /* --- the batch ----------------------------------------------------------- */
 
-static enum wal_status reserve(struct wal__import_batch *batch, size_t size,
-                               struct wal_error *error)
-{
-    size_t capacity = batch->capacity > 0 ? batch->capacity : 65536;
-    char *memory;
-
-    while (batch->used + size > capacity) {
-        capacity *= 2;
-    }
-    if (capacity == batch->capacity) {
-        return WAL_OK;
-    }
-    memory = wal__heap_resize(batch->heap, batch->memory, capacity, 1);
-    if (memory == NULL) {
-        return wal__no_memory(error);
-    }
-    batch->memory = memory;
-    batch->capacity = capacity;
-    return WAL_OK;
-}
-
 static enum wal_status append(struct wal__import_batch *batch, const struct wal_entry *entries,
                               uint32_t count, struct wal_error *error)
 {
@@ -105,22 +84,13 @@ static enum wal_status append(struct wal__import_batch *batch, const struct wal_
     return status;
 }
 
-static struct wal_slice text_at(const struct wal__import_batch *batch,
-                                const struct wal__import_span *span)
-{
-    struct wal_slice text = {batch->memory + span->offset, span->size};
-
-    return text;
-}
-
 /* Returns the slot of the id, or the free slot for it. */
 static size_t find_slot(const struct wal__import_batch *batch, struct wal_slice id)
 {
     size_t slot = (size_t)(wal__id_hash(id.data, (size_t)id.size) % WAL__IMPORT_BATCH_SLOTS);
 
     for (; batch->slots[slot] != 0; slot = (slot + 1) % WAL__IMPORT_BATCH_SLOTS) {
-        const struct wal__import_pending *item = &batch->items[batch->slots[slot] - 1];
-        if (wal__slice_equal(text_at(batch, &item->texts[WAL__IMPORT_ID]), id)) {
+        if (wal__slice_equal(batch->entries[batch->slots[slot] - 1].id, id)) {
             break;
         }
     }
@@ -132,20 +102,18 @@ static size_t find_slot(const struct wal__import_batch *batch, struct wal_slice 
 static enum wal_status batch_add(struct wal__import_batch *batch, const struct wal_entry *entry,
                                  struct wal_error *error)
 {
-    const struct wal_slice texts[WAL__IMPORT_TEXTS] = {
-        [WAL__IMPORT_ID] = entry->id,           [WAL__IMPORT_PARENT] = entry->parent_id,
-        [WAL__IMPORT_TYPE] = entry->type,       [WAL__IMPORT_TIME] = entry->timestamp,
-        [WAL__IMPORT_PAYLOAD] = entry->payload, [WAL__IMPORT_META] = entry->meta,
-    };
-    struct wal__import_pending *item;
+    struct wal_entry added = *entry;
+    struct wal_slice *const texts[] = {&added.id,        &added.parent_id, &added.type,
+                                       &added.timestamp, &added.payload,   &added.meta};
+    const size_t text_count = sizeof(texts) / sizeof(texts[0]);
     enum wal_status status;
-    size_t size = 0;
+    uint64_t size = 0;
     size_t slot;
 
-    for (size_t i = 0; i < WAL__IMPORT_TEXTS; i++) {
-        size += (size_t)texts[i].size;
+    for (size_t i = 0; i < text_count; i++) {
+        size += texts[i]->size;
     }
-    if (batch->count == WAL__IMPORT_BATCH_ENTRIES || batch->used + size > WAL__IMPORT_BATCH_SIZE) {
+    if (batch->count == WAL__IMPORT_BATCH_ENTRIES || batch->size + size > WAL__IMPORT_BATCH_SIZE) {
         status = wal__import_batch_flush(batch, error);
         if (status != WAL_OK) {
             return status;
@@ -154,53 +122,31 @@ static enum wal_status batch_add(struct wal__import_batch *batch, const struct w
     if (size > WAL__IMPORT_BATCH_SIZE) {
         return append(batch, entry, 1, error);
     }
-    status = reserve(batch, size, error);
-    if (status != WAL_OK) {
-        return status;
+    for (size_t i = 0; i < text_count; i++) {
+        struct wal__json_span text = {texts[i]->data, (size_t)texts[i]->size};
+
+        texts[i]->data = text.size > 0 ? wal__arena_copy(&batch->texts.arena, text).data : NULL;
+    }
+    if (batch->texts.has_failed) {
+        return wal__no_memory(error);
     }
     WAL__ASSERT(batch->count < WAL__IMPORT_BATCH_ENTRIES);
-    slot = find_slot(batch, entry->id);
-    item = &batch->items[batch->count++];
+    slot = find_slot(batch, added.id);
+    batch->entries[batch->count++] = added;
     batch->slots[slot] = (uint16_t)batch->count;
-    item->flags = entry->flags;
-    item->stream = entry->stream;
-    for (size_t i = 0; i < WAL__IMPORT_TEXTS; i++) {
-        item->texts[i].offset = batch->used;
-        item->texts[i].size = (size_t)texts[i].size;
-        if (texts[i].size > 0) {
-            memcpy(batch->memory + batch->used, texts[i].data, (size_t)texts[i].size);
-            batch->used += (size_t)texts[i].size;
-        }
-    }
+    batch->size += size;
     return WAL_OK;
 }
 
 enum wal_status wal__import_batch_flush(struct wal__import_batch *batch, struct wal_error *error)
 {
-    struct wal_entry *entries = batch->entries;
-    enum wal_status status;
+    enum wal_status status =
+        batch->count > 0 ? append(batch, batch->entries, batch->count, error) : WAL_OK;
 
-    if (batch->count == 0) {
-        return WAL_OK;
-    }
-    for (size_t i = 0; i < batch->count; i++) {
-        const struct wal__import_span *texts = batch->items[i].texts;
-        entries[i] = (struct wal_entry){
-            .struct_size = sizeof(entries[i]),
-            .flags = batch->items[i].flags,
-            .stream = batch->items[i].stream,
-            .id = text_at(batch, &texts[WAL__IMPORT_ID]),
-            .parent_id = text_at(batch, &texts[WAL__IMPORT_PARENT]),
-            .type = text_at(batch, &texts[WAL__IMPORT_TYPE]),
-            .timestamp = text_at(batch, &texts[WAL__IMPORT_TIME]),
-            .payload = text_at(batch, &texts[WAL__IMPORT_PAYLOAD]),
-            .meta = text_at(batch, &texts[WAL__IMPORT_META]),
-        };
-    }
-    status = append(batch, entries, (uint32_t)batch->count, error);
-    if (status == WAL_OK) {
+    if (status == WAL_OK && batch->count > 0) {
+        wal__heap_arena_reset(&batch->texts);
         batch->count = 0;
-        batch->used = 0;
+        batch->size = 0;
         memset(batch->slots, 0, sizeof(batch->slots));
     }
     return status;
@@ -232,26 +178,20 @@ static void set_text(char *to, const char *from)
     to[size] = '\0';
 }
 
+static void copy_id(char *to, struct wal_slice id)
+{
+    size_t size = id.size < WAL__LINE_ID_SIZE ? (size_t)id.size : 0;
+
+    if (size > 0) {
+        memcpy(to, id.data, size);
+    }
+    to[size] = '\0';
+}
+
 static void add_issue(struct wal__import_lines *lines, const struct wal__piece *piece,
                       uint64_t offset, const char *reason)
 {
-    struct wal_import_issue *issue;
-
-    issue = wal__heap_grow_array(lines->arena->heap, lines->issues, lines->issue_count,
-                                 &lines->issue_capacity, sizeof(*issue));
-    if (issue == NULL) {
-        lines->arena->has_failed = true;
-        return;
-    }
-    lines->issues = issue;
-    issue = &lines->issues[lines->issue_count++];
-    *issue = (struct wal_import_issue){
-        .struct_size = sizeof(struct wal_import_issue),
-        .path = wal__slice_from_text(lines->name),
-        .reason = wal__slice_from_text(reason),
-        .line = piece->line,
-        .offset = offset,
-    };
+    wal__import_add_issue(lines->arena, &lines->issues, lines->name, piece->line, offset, reason);
 }
 
 /* The entry that has an id. */
@@ -299,14 +239,6 @@ static bool is_parent(const struct wal__import_lines *lines, const char *id)
            id_owner.stream == lines->stream;
 }
 
-/* The streams of one session may contain the same ids. */
-static bool is_of_other_stream(const struct wal__import_lines *lines, const char *id)
-{
-    struct id_owner id_owner;
-
-    return find_id_owner(lines, id, &id_owner) && id_owner.stream != lines->stream;
-}
-
 /* Makes an unused id from the line's own id, or from its number. */
 static void make_unused_id(const struct wal__import_lines *lines, const char *own_id, uint64_t line,
                            char *id)
@@ -334,17 +266,14 @@ static void make_unused_id(const struct wal__import_lines *lines, const char *ow
     }
 }
 
-/* The previous line; in a dialect that links in turns, the last one on no side chain. */
-static const char *previous_line(const struct wal__import_lines *lines)
-{
-    return lines->turn_id[0] != '\0' ? lines->turn_id : lines->previous_id;
-}
-
 static void set_parent(const struct wal__import_lines *lines, struct parsed *parsed,
                        enum wal__line_link link)
 {
     if (link == WAL__LINK_PREVIOUS || link == WAL__LINK_MAIN) {
-        set_text(parsed->parent, link == WAL__LINK_MAIN ? lines->main_id : previous_line(lines));
+        /* In a dialect that links in turns, the last line on no side chain. */
+        const char *previous = lines->turn_id[0] != '\0' ? lines->turn_id : lines->previous_id;
+
+        set_text(parsed->parent, link == WAL__LINK_MAIN ? lines->main_id : previous);
     } else if (link == WAL__LINK_HEAD || link == WAL__LINK_ROOT) {
         parsed->parent[0] = '\0';
     }
@@ -381,8 +310,7 @@ static bool is_copied_parent(struct wal__import_lines *lines, struct parsed *par
             wal__string_decode(line.id, NAME_MAX_SIZE, id) && strcmp(id, parsed->parent) == 0;
     }
     if (is_found) {
-        snprintf(parsed->parent, sizeof(parsed->parent), "%.*s", (int)entry.id.size,
-                 (const char *)entry.id.data);
+        copy_id(parsed->parent, entry.id);
     }
     wal__line_reader_deinit(&reader);
     wal__source_lines_close(&known);
@@ -397,7 +325,6 @@ static bool set_parent_of_named(const struct wal__import_lines *lines,
     const struct wal__import_batch *batch = &lines->batch;
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     char named[WAL__LINE_ID_SIZE];
-    struct wal_slice parent;
     uint16_t slot;
 
     parsed->parent[0] = '\0';
@@ -406,15 +333,12 @@ static bool set_parent_of_named(const struct wal__import_lines *lines,
     }
     slot = batch->slots[find_slot(batch, wal__slice_from_text(named))];
     if (slot != 0) {
-        parent = text_at(batch, &batch->items[slot - 1].texts[WAL__IMPORT_PARENT]);
-    } else if (wal_entry_cursor_get(lines->cursor, wal__slice_from_text(named), &entry, NULL) ==
+        entry = batch->entries[slot - 1];
+    } else if (wal_entry_cursor_get(lines->cursor, wal__slice_from_text(named), &entry, NULL) !=
                WAL_OK) {
-        parent = entry.parent_id;
-    } else {
         return false;
     }
-    snprintf(parsed->parent, sizeof(parsed->parent), "%.*s", (int)parent.size,
-             (const char *)parent.data);
+    copy_id(parsed->parent, entry.parent_id);
     return true;
 }
 
@@ -433,41 +357,24 @@ static void set_step(const struct wal__import_lines *lines, const struct wal__li
     step->answer = step->step == WAL__STEP_ANSWER ? wal__model_string_hash(0, line->answer) : 0;
 }
 
-static bool has_mark(struct wal_slice meta, const char *key)
-{
-    struct wal__json_token value;
-
-    return meta.size > 0 &&
-           wal__json_find(meta.data, (size_t)meta.size, key, &value) == WAL__JSON_OK &&
-           value.kind == WAL__JSON_TRUE;
-}
-
 /* Sets the step of an entry from its payload. */
-static void read_step(const struct wal__import_lines *lines, struct wal_slice payload,
-                      struct wal_slice meta, struct wal__import_step *step)
+static void read_step(const struct wal__import_lines *lines, const struct wal_entry *entry,
+                      struct wal__import_step *step)
 {
-    struct wal__json_span text = wal__line_text(payload.data, (size_t)payload.size);
+    size_t size = (size_t)entry->payload.size;
+    struct wal__json_span text = wal__line_text(entry->payload.data, size);
     struct wal__line_info line;
 
     step->step = WAL__STEP_OTHER;
     step->answer = 0;
-    step->is_stranger = has_mark(meta, "stranger");
+    step->is_stranger = wal__source_meta_is(entry, "stranger", WAL__JSON_TRUE);
     step->is_side = step->is_stranger;
-    if (payload.size <= STEP_SIZE_MAX && !step->is_stranger && !has_mark(meta, "replay") &&
+    if (size <= STEP_SIZE_MAX && !step->is_stranger &&
+        !wal__source_meta_is(entry, "replay", WAL__JSON_TRUE) &&
         !wal__line_is_blank(text.data, text.size) &&
         wal__line_read(lines->dialect, text.data, text.size, &line, NULL) == WAL__JSON_OK) {
-        set_step(lines, &line, (size_t)payload.size, step);
+        set_step(lines, &line, size, step);
     }
-}
-
-static void copy_id(char *to, struct wal_slice id)
-{
-    size_t size = id.size < WAL__LINE_ID_SIZE ? (size_t)id.size : 0;
-
-    if (size > 0) {
-        memcpy(to, id.data, size);
-    }
-    to[size] = '\0';
 }
 
 /* Reads an entry of the batch or the session. Its payload is valid until the next call, or in
@@ -480,12 +387,9 @@ static bool read_line(const struct wal__import_lines *lines, const char *id,
     uint16_t slot = batch->slots[find_slot(batch, name)];
 
     *memory = NULL;
-    *entry = (struct wal_entry){.struct_size = sizeof(*entry)};
+    *entry =
+        slot != 0 ? batch->entries[slot - 1] : (struct wal_entry){.struct_size = sizeof(*entry)};
     if (slot != 0) {
-        const struct wal__import_pending *item = &batch->items[slot - 1];
-        entry->parent_id = text_at(batch, &item->texts[WAL__IMPORT_PARENT]);
-        entry->payload = text_at(batch, &item->texts[WAL__IMPORT_PAYLOAD]);
-        entry->meta = text_at(batch, &item->texts[WAL__IMPORT_META]);
         return true;
     }
     return wal_entry_cursor_get(lines->cursor, name, entry, NULL) == WAL_OK &&
@@ -527,7 +431,7 @@ static bool find_step(const struct wal__import_lines *lines, const char *id,
     }
     if (is_found) {
         set_text(step->id, id);
-        read_step(lines, entry.payload, entry.meta, step);
+        read_step(lines, &entry, step);
     }
     wal__heap_free(lines->arena->heap, memory);
     return is_found;
@@ -636,59 +540,6 @@ static enum wal_status find_turn(struct wal__import_lines *lines, struct wal_err
 
 /* --- lines written again, and lines of other sessions -------------------- */
 
-static bool is_replay_member(const struct wal__import_lines *lines,
-                             const struct wal__json_token *key)
-{
-    const char *const *member = lines->dialect->replay_members;
-
-    while (*member != NULL && !wal__json_string_is(key->span, *member)) {
-        member++;
-    }
-    return *member != NULL;
-}
-
-/* Advances to the next member that is not one of those that may differ. */
-static bool next_member(const struct wal__import_lines *lines, struct wal__json_scan *scan,
-                        struct wal__json_token *key, struct wal__json_token *value)
-{
-    do {
-        if (wal__json_scan_next(scan, key) != WAL__JSON_OK || key->kind != WAL__JSON_KEY ||
-            wal__json_scan_skip(scan, value) != WAL__JSON_OK) {
-            return false;
-        }
-    } while (is_replay_member(lines, key));
-    return true;
-}
-
-/* Whether the texts are objects with the same members, but for those that may differ. */
-static bool is_same_line(const struct wal__import_lines *lines, struct wal__json_span a,
-                         struct wal__json_span b)
-{
-    struct wal__json_token keys[2];
-    struct wal__json_token values[2];
-    struct wal__json_scan scans[2];
-    bool has_more[2];
-
-    wal__json_scan_init(&scans[0], a.data, a.size);
-    wal__json_scan_init(&scans[1], b.data, b.size);
-    for (size_t i = 0; i < 2; i++) {
-        if (wal__json_scan_next(&scans[i], &keys[i]) != WAL__JSON_OK ||
-            keys[i].kind != WAL__JSON_OBJECT) {
-            return false;
-        }
-    }
-    do {
-        for (size_t i = 0; i < 2; i++) {
-            has_more[i] = next_member(lines, &scans[i], &keys[i], &values[i]);
-        }
-        if (!has_more[0] || !has_more[1]) {
-            return has_more[0] == has_more[1];
-        }
-    } while (wal__json_span_equal(keys[0].span, keys[1].span) &&
-             wal__json_span_equal(values[0].span, values[1].span));
-    return false;
-}
-
 /* The id of the nearest entry whose line states this id. */
 static void find_nearest(const struct wal__import_lines *lines, char id[WAL__LINE_ID_SIZE])
 {
@@ -725,8 +576,8 @@ static bool is_replay(const struct wal__import_lines *lines, const char *own_id,
     find_nearest(lines, id);
     if (lines->dialect->replay_members != NULL && read_line(lines, id, &entry, &memory) &&
         load_line(lines, &entry, &memory)) {
-        is_same = is_same_line(
-            lines, wal__line_text(entry.payload.data, (size_t)entry.payload.size), text);
+        is_same = wal__line_is_same(wal__line_text(entry.payload.data, (size_t)entry.payload.size),
+                                    text, lines->dialect->replay_members);
     }
     wal__heap_free(lines->arena->heap, memory);
     return is_same;
@@ -880,9 +731,14 @@ static void set_id(struct wal__import_lines *lines, const struct wal__piece *pie
                    const char *own_id, struct wal__json_span text, bool replaces,
                    struct parsed *parsed)
 {
+    struct id_owner id_owner;
+
     make_unused_id(lines, own_id, piece->line, parsed->id);
-    if (own_id[0] == '\0' || strcmp(own_id, parsed->id) == 0 || replaces ||
-        is_of_other_stream(lines, own_id)) {
+    if (own_id[0] == '\0' || strcmp(own_id, parsed->id) == 0 || replaces) {
+        return;
+    }
+    /* The streams of one session may contain the same ids. */
+    if (find_id_owner(lines, own_id, &id_owner) && id_owner.stream != lines->stream) {
         return;
     }
     parsed->is_replay = is_replay(lines, own_id, text);
@@ -961,7 +817,7 @@ static void parse_line(struct wal__import_lines *lines, const struct wal__piece 
     struct wal__json_span text = wal__line_text(piece->data, piece->size);
     bool is_blank = wal__line_is_blank(text.data, text.size);
     enum wal__json_status status = WAL__JSON_OK;
-    size_t issue_count = lines->issue_count;
+    size_t issue_count = lines->issues.count;
     struct wal__line_info line;
     size_t offset = 0;
 
@@ -971,7 +827,7 @@ static void parse_line(struct wal__import_lines *lines, const struct wal__piece 
     }
     if (!is_blank && status == WAL__JSON_OK) {
         parse_object(lines, piece, &line, text, parsed);
-        parsed->has_issue = lines->issue_count > issue_count;
+        parsed->has_issue = lines->issues.count > issue_count;
         parsed->is_closed = is_closed(text);
         /* a byte order mark precedes it */
         parsed->is_inexact |= text.size != piece->size;
@@ -1225,8 +1081,7 @@ static void find_main(struct wal__import_lines *lines)
             line.head != WAL__HEAD_KEEP) {
             return;
         }
-        snprintf(lines->main_id, sizeof(lines->main_id), "%.*s", (int)entry.parent_id.size,
-                 (const char *)entry.parent_id.data);
+        copy_id(lines->main_id, entry.parent_id);
     }
 }
 
@@ -1240,7 +1095,7 @@ enum wal_status wal__import_lines_begin(struct wal__import_lines *lines,
     };
     enum wal_status status;
 
-    lines->batch.heap = lines->arena->heap;
+    wal__heap_arena_init(&lines->batch.texts, lines->arena->heap);
     lines->batch.session = session;
     lines->is_open =
         lines->match.entries > 0 && !lines->match.has_newline && !lines->match.is_opaque;
@@ -1263,12 +1118,8 @@ enum wal_status wal__import_lines_begin(struct wal__import_lines *lines,
 void wal__import_lines_deinit(struct wal__import_lines *lines)
 {
     wal_entry_cursor_close(lines->cursor);
-    if (lines->batch.memory != NULL) {
-        wal__heap_free(lines->batch.heap, lines->batch.memory);
-        lines->batch.memory = NULL;
+    if (lines->batch.texts.heap != NULL) {
+        wal__heap_arena_deinit(&lines->batch.texts);
     }
     wal__source_match_deinit(&lines->match);
-    if (lines->issues != NULL) {
-        wal__heap_free(lines->arena->heap, lines->issues);
-    }
 }

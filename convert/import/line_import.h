@@ -37,43 +37,17 @@
 #define WAL__LINE_TITLE_SIZE      4096
 #define WAL__IMPORT_BATCH_SIZE    ((size_t)4 << 20)
 
-/* A text in the batch's memory. */
-struct wal__import_span {
-    size_t offset;
-    size_t size;
-};
-
-enum {
-    WAL__IMPORT_ID,
-    WAL__IMPORT_PARENT,
-    WAL__IMPORT_TYPE,
-    WAL__IMPORT_TIME,
-    WAL__IMPORT_PAYLOAD,
-    WAL__IMPORT_META,
-    WAL__IMPORT_TEXTS
-};
-
-struct wal__import_pending {
-    uint32_t flags;
-    uint32_t stream;
-    struct wal__import_span texts[WAL__IMPORT_TEXTS];
-};
-
 #define WAL__IMPORT_BATCH_SLOTS 2048 /* a power of two; at most a quarter is used */
 
-/* Zeroed, with heap and session set: an empty batch. */
+/* Must not move in memory. */
 struct wal__import_batch {
-    const struct wal__heap *heap;
     struct wal_session *session;
-    struct wal__import_pending items[WAL__IMPORT_BATCH_ENTRIES];
-    /* Scratch for the append. */
     struct wal_entry entries[WAL__IMPORT_BATCH_ENTRIES];
-    /* Hash table by id: item + 1; 0: free. */
+    struct wal__heap_arena texts; /* of the entries */
+    /* Hash table by id: index of the entry + 1; 0: free. */
     uint16_t slots[WAL__IMPORT_BATCH_SLOTS];
-    size_t count;
-    char *memory;
-    size_t used;
-    size_t capacity;
+    uint32_t count;
+    uint64_t size;                        /* of the texts */
     char title[WAL__LINE_TITLE_SIZE + 1]; /* set together with the entries */
     bool has_title;
     uint64_t appended; /* entries, in all batches */
@@ -135,9 +109,7 @@ struct wal__import_lines {
     char time[65];         /* of the last line that had a time */
     bool sets_title;       /* the last title in the lines becomes the session's */
     bool is_titled;        /* the session has a title that is in no line */
-    struct wal_import_issue *issues;
-    uint32_t issue_count;
-    uint32_t issue_capacity;
+    struct wal__import_issues issues;
 };
 
 /* Prepares adding lines after those that lines->match describes. */

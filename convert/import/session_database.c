@@ -81,7 +81,6 @@ struct wal__session_database {
     struct wal__import *import;
     const char *name; /* path of the file */
     int64_t since_ms;
-    int64_t updated_ms; /* the latest time of a row */
     sqlite3 *db;
     bool is_alone; /* opened without a log */
     struct stat stat;
@@ -527,10 +526,11 @@ static bool put(void *ctx, const void *data, size_t size)
 
 static void note_time(struct wal__session_database *database, sqlite3_stmt *row)
 {
+    struct wal__import *import = database->import;
     int column = column_of(row, "time_updated");
     int64_t ms = column >= 0 ? sqlite3_column_int64(row, column) : 0;
 
-    database->updated_ms = ms > database->updated_ms ? ms : database->updated_ms;
+    import->updated_ms = ms > import->updated_ms ? ms : import->updated_ms;
 }
 
 /* Writes a column's value: a number, JSON, or a text. */
@@ -738,18 +738,12 @@ static const char *copy_column(struct wal__session_database *database, sqlite3_s
 
 static const char *copy_time(struct wal__session_database *database, sqlite3_stmt *row)
 {
-    struct wal__arena *arena = &database->import->arena.arena;
     int column = column_of(row, "time_created");
-    uint8_t text[WAL__MODEL_TIME_SIZE];
-    int64_t ms;
 
     if (column < 0 || sqlite3_column_type(row, column) != SQLITE_INTEGER) {
         return column >= 0 ? copy_column(database, row, "time_created") : NULL;
     }
-    ms = sqlite3_column_int64(row, column);
-    return ms < 0 || ms > WAL__SESSION_DIR_TIME_MAX_MS
-               ? NULL
-               : wal__string_copy(arena, wal__model_time_write(ms, text), sizeof(text));
+    return wal__import_time_text(&database->import->arena.arena, sqlite3_column_int64(row, column));
 }
 
 /* Finds the session above the last one. */
@@ -790,7 +784,8 @@ enum wal_status wal__session_database_next(struct wal__session_database *databas
     int code = find_next(database);
 
     if (code == SQLITE_DONE) {
-        return WAL_END;
+        return database->lack[0] == '\0' ? WAL_END
+                                         : wal__fail(error, WAL_ESCHEMA, "%s", database->lack);
     }
     code = code == SQLITE_ROW ? find_info(database, &row) : code;
     if (code != SQLITE_OK) {
@@ -1071,16 +1066,6 @@ bool wal__session_database_has(struct wal__session_database *database, const cha
             run(database, "SELECT 1 FROM session_v2 WHERE id = ?1", id, &found) == SQLITE_OK);
 }
 
-int64_t wal__session_database_updated(const struct wal__session_database *database)
-{
-    return database->updated_ms;
-}
-
-const char *wal__session_database_lack(const struct wal__session_database *database)
-{
-    return database->lack[0] != '\0' ? database->lack : NULL;
-}
-
 #else
 
 /* --- without SQLite ------------------------------------------------------- */
@@ -1140,18 +1125,6 @@ bool wal__session_database_has(struct wal__session_database *database, const cha
     (void)database;
     (void)id;
     return false;
-}
-
-int64_t wal__session_database_updated(const struct wal__session_database *database)
-{
-    (void)database;
-    return 0;
-}
-
-const char *wal__session_database_lack(const struct wal__session_database *database)
-{
-    (void)database;
-    return NULL;
 }
 
 #endif

@@ -35,7 +35,8 @@ enum wal_status wal__session_database_open(struct wal__import *import, const cha
 void wal__session_database_close(struct wal__session_database *database);
 
 /* Begins the next session, in the order of their ids, and fills *group with texts in the arena of
- * the import, which the caller empties before. WAL_END: there is none. */
+ * the import, which the caller empties before. WAL_END: there is none; WAL_ESCHEMA: nor that, and
+ * something that the database has was not read. */
 enum wal_status wal__session_database_next(struct wal__session_database *database,
                                            struct wal__session_dir_group *group,
                                            struct wal_error *error) WAL_MUST_USE;
@@ -51,11 +52,5 @@ enum wal_status wal__session_database_count(struct wal__session_database *databa
 
 /* Whether the database has that session. */
 bool wal__session_database_has(struct wal__session_database *database, const char *id);
-
-/* Returns the latest time of a row that was read, or 0. */
-int64_t wal__session_database_updated(const struct wal__session_database *database);
-
-/* Returns what the database lacks, or has and is not read, or NULL. */
-const char *wal__session_database_lack(const struct wal__session_database *database);
 
 #endif

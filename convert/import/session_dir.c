@@ -161,82 +161,61 @@ static bool is_memory(struct wal__import *import, const char *root)
            has_type(import, root, "summary.md", S_IFREG);
 }
 
-typedef bool probe_file(struct wal__import *import, const char *root, const char *path);
-
-/* Returns whether the entry of the folder `path` counts, and if so probes it.
- * */
-typedef bool probe_entry(struct wal__import *import, const char *root, const char *path,
-                         const struct dirent *entry, probe_file *probe, bool *is_found);
-
-/* Probes the first entries of a folder that are of the kind of `each`. */
-static bool probe_directory(struct wal__import *import, const char *root, const char *path,
-                            probe_entry *each, probe_file *probe)
+/* Lists the first JSON files of a folder, or the first folders in it, by their paths below the
+ * root. Returns their number. */
+static size_t list_folder(struct wal__import *import, const char *root, const char *path,
+                          bool lists_folders, const char *found[PROBE_FILES_MAX])
 {
     char *name = wal__import_path(&import->arena.arena, root, path);
     DIR *directory = name != NULL ? opendir(name) : NULL;
-    struct dirent *entry;
-    unsigned count = 0;
-    bool is_found = false;
+    const struct dirent *entry;
+    size_t count = 0;
 
-    while (directory != NULL && !is_found && count < PROBE_FILES_MAX &&
-           (entry = readdir(directory)) != NULL) {
-        count += each(import, root, path, entry, probe, &is_found);
+    while (directory != NULL && count < PROBE_FILES_MAX && (entry = readdir(directory)) != NULL) {
+        if (lists_folders ? entry->d_name[0] != '.' && entry->d_type != DT_REG
+                          : wal__is_json_name(entry->d_name)) {
+            found[count] = wal__import_path(&import->arena.arena, path, entry->d_name);
+            count += found[count] != NULL ? 1 : 0;
+        }
     }
     if (directory != NULL) {
         closedir(directory);
     }
-    return is_found;
+    return count;
 }
 
-static bool probe_json(struct wal__import *import, const char *root, const char *path,
-                       const struct dirent *entry, probe_file *probe, bool *is_found)
+/* Whether the file is a document of OpenCode of that kind. */
+static bool is_document(struct wal__import *import, const char *root, const char *path,
+                        const char *kind)
 {
-    const char *below;
-
-    if (!wal__is_json_name(entry->d_name)) {
-        return false;
+    if (strcmp(kind, "message") == 0) {
+        return has_members(import, root, path, "sessionID", "role");
     }
-    below = wal__import_path(&import->arena.arena, path, entry->d_name);
-    *is_found = below != NULL && probe(import, root, below);
-    return true;
-}
-
-static bool probe_folder(struct wal__import *import, const char *root, const char *path,
-                         const struct dirent *entry, probe_file *probe, bool *is_found)
-{
-    const char *below;
-
-    if (entry->d_name[0] == '.' || entry->d_type == DT_REG) {
-        return false;
+    if (strcmp(kind, "part") == 0) {
+        return has_members(import, root, path, "messageID", "type");
     }
-    below = wal__import_path(&import->arena.arena, path, entry->d_name);
-    *is_found = below != NULL && probe_directory(import, root, below, probe_json, probe);
-    return true;
-}
-
-/* The same for the JSON files of the folder and of the folders in it. */
-static bool probe_subfolders(struct wal__import *import, const char *root, const char *path,
-                             probe_file *probe)
-{
-    return probe_directory(import, root, path, probe_json, probe) ||
-           probe_directory(import, root, path, probe_folder, probe);
-}
-
-static bool is_session(struct wal__import *import, const char *root, const char *path)
-{
     return has_members(import, root, path, "id", "time") &&
            (has_members(import, root, path, "projectID", NULL) ||
             has_members(import, root, path, "version", "title"));
 }
 
-static bool is_message(struct wal__import *import, const char *root, const char *path)
+/* Whether the folder of that kind, or one in it, has such a document among its first files. */
+static bool has_documents(struct wal__import *import, const char *root, const char *kind)
 {
-    return has_members(import, root, path, "sessionID", "role");
-}
+    const char *folders[1 + PROBE_FILES_MAX] = {kind};
+    const char *files[PROBE_FILES_MAX];
+    size_t folder_count = 1 + list_folder(import, root, kind, true, folders + 1);
 
-static bool is_part(struct wal__import *import, const char *root, const char *path)
-{
-    return has_members(import, root, path, "messageID", "type");
+    for (size_t i = 0; i < folder_count; i++) {
+        size_t file_count = list_folder(import, root, folders[i], false, files);
+
+        for (size_t n = 0; n < file_count; n++) {
+            if (is_document(import, root, files[n], kind)) {
+                return true;
+            }
+        }
+    }
+    return false;
 }
 
 const struct wal__dialect *wal__session_dir_detect(struct wal__import *import, const char *root)
@@ -247,9 +226,8 @@ const struct wal__dialect *wal__session_dir_detect(struct wal__import *import, c
     if (forced != NULL && (forced->read_ops == NULL || forced->read_ops->documents == NULL)) {
         return NULL;
     }
-    if (probe_subfolders(import, root, "session", is_session) ||
-        probe_subfolders(import, root, "message", is_message) ||
-        probe_subfolders(import, root, "part", is_part)) {
+    if (has_documents(import, root, "session") || has_documents(import, root, "message") ||
+        has_documents(import, root, "part")) {
         dialect = &wal__dialect_opencode;
     } else if (is_memory(import, root)) {
         dialect = &wal__dialect_spec11;
@@ -266,16 +244,15 @@ const struct wal__dialect *wal__session_dir_detect(struct wal__import *import, c
 static struct wal__session_dir_file *session_dir_add_file(struct wal__session_dir *dir,
                                                           const char *path)
 {
-    char *copy = wal__arena_copy_text(&dir->import->arena.arena, path);
-    struct wal__session_dir_file *files = wal__heap_grow_array(
-        dir->import->heap, dir->files, dir->file_count, &dir->file_capacity, sizeof(files[0]));
+    struct wal__arena *arena = &dir->import->arena.arena;
+    struct wal__session_dir_file *files =
+        wal__arena_grow(arena, dir->files, dir->file_count, &dir->file_capacity, sizeof(files[0]));
+    char *copy = files != NULL ? wal__arena_copy_text(arena, path) : NULL;
 
-    if (files == NULL || copy == NULL) {
-        dir->files = files != NULL ? files : dir->files;
-        dir->import->arena.has_failed = true;
+    dir->files = files != NULL ? files : dir->files;
+    if (copy == NULL) {
         return NULL;
     }
-    dir->files = files;
     files[dir->file_count] = (struct wal__session_dir_file){.path = copy};
     return &files[dir->file_count++];
 }
@@ -283,16 +260,15 @@ static struct wal__session_dir_file *session_dir_add_file(struct wal__session_di
 static struct wal__session_dir_group *session_dir_add_group(struct wal__session_dir *dir,
                                                             const char *name)
 {
-    char *copy = wal__arena_copy_text(&dir->import->arena.arena, name);
-    struct wal__session_dir_group *groups = wal__heap_grow_array(
-        dir->import->heap, dir->groups, dir->group_count, &dir->group_capacity, sizeof(groups[0]));
+    struct wal__arena *arena = &dir->import->arena.arena;
+    struct wal__session_dir_group *groups = wal__arena_grow(
+        arena, dir->groups, dir->group_count, &dir->group_capacity, sizeof(groups[0]));
+    char *copy = groups != NULL ? wal__arena_copy_text(arena, name) : NULL;
 
-    if (groups == NULL || copy == NULL) {
-        dir->groups = groups != NULL ? groups : dir->groups;
-        dir->import->arena.has_failed = true;
+    dir->groups = groups != NULL ? groups : dir->groups;
+    if (copy == NULL) {
         return NULL;
     }
-    dir->groups = groups;
     groups[dir->group_count] = (struct wal__session_dir_group){.name = copy};
     return &groups[dir->group_count++];
 }
@@ -333,12 +309,6 @@ void wal__session_dir_group_single(struct wal__session_dir *dir)
             wal__arena_copy_text(&dir->import->arena.arena, slash != NULL ? slash + 1 : dir->root);
     }
     wal__heap_free(import->heap, json);
-}
-
-void wal__session_dir_deinit(struct wal__session_dir *dir)
-{
-    wal__heap_free(dir->import->heap, dir->files);
-    wal__heap_free(dir->import->heap, dir->groups);
 }
 
 /* --- listing ------------------------------------------------------------- */
@@ -439,7 +409,7 @@ bool wal__storage_path_is_info(const struct wal__storage_path *path)
 
 /* --- groups of OpenCode's storage ---------------------------------------- */
 
-#define NO_GROUP UINT32_MAX
+#define NO_GROUP SIZE_MAX
 
 /* Each maps hashes of ids to groups, in value.size. */
 struct grouping {
@@ -495,33 +465,22 @@ set_session(struct grouping *grouping, struct wal__session_dir_file *file, struc
     return group;
 }
 
-/* Converts OpenCode's creation time to the time format of sessions. */
-static const char *time_text(struct wal__import *import, const char *json, size_t size)
-{
-    struct wal__json_member member = {.parent = "time", .key = "created"};
-    uint8_t text[WAL__MODEL_TIME_SIZE];
-    int64_t ms = 0;
-
-    if (wal__json_members(json, size, &member, 1, NULL) != WAL__JSON_OK ||
-        member.value.kind != WAL__JSON_NUMBER ||
-        wal__json_integer(member.value.span, &ms) != WAL__JSON_OK) {
-        return NULL;
-    }
-    return ms < 0 || ms > WAL__SESSION_DIR_TIME_MAX_MS
-               ? NULL
-               : wal__string_copy(&import->arena.arena, wal__model_time_write(ms, text),
-                                  sizeof(text));
-}
-
 static void set_group_info(struct wal__import *import, struct wal__session_dir_group *group,
                            const char *json, size_t size)
 {
+    struct wal__json_member created = {.parent = "time", .key = "created"};
+    int64_t ms = 0;
+
     group->cwd = session_dir_member(import, json, size, "directory");
     group->title = session_dir_member(import, json, size, "title");
     group->project = session_dir_member(import, json, size, "projectID");
     group->parent = session_dir_member(import, json, size, "parentID");
     group->is_subagent = group->parent != NULL;
-    group->created = time_text(import, json, size);
+    if (wal__json_members(json, size, &created, 1, NULL) == WAL__JSON_OK &&
+        created.value.kind == WAL__JSON_NUMBER &&
+        wal__json_integer(created.value.span, &ms) == WAL__JSON_OK) {
+        group->created = wal__import_time_text(&import->arena.arena, ms);
+    }
 }
 
 static void group_info(struct grouping *grouping, struct wal__session_dir_file *file,
@@ -624,39 +583,28 @@ static bool group_other(struct grouping *grouping, struct wal__session_dir_file 
     return false;
 }
 
-/* Puts a file that belongs to no session into the last group, which is added for the first of
- * them. */
-static void group_rest(struct grouping *grouping, struct wal__session_dir_file *file,
-                       uint32_t *rest)
-{
-    if (*rest == NO_GROUP && session_dir_add_group(grouping->dir, "") != NULL) {
-        *rest = grouping->dir->group_count - 1;
-    }
-    file->group = *rest;
-}
-
 void wal__session_dir_group_storage(struct wal__session_dir *dir)
 {
     struct wal__arena *arena = &dir->import->arena.arena;
     struct grouping grouping = {
         .dir = dir, .sessions = {.arena = arena}, .messages = {.arena = arena}};
-    uint32_t rest = NO_GROUP;
+    size_t rest = NO_GROUP; /* the last group, for files that belong to no session */
     struct wal__storage_path path;
     size_t first;
 
-    for (uint32_t i = 0; i < dir->file_count; i++) {
+    for (size_t i = 0; i < dir->file_count; i++) {
         wal__storage_path_split(dir->files[i].path, &path);
         if (wal__storage_path_is_info(&path)) {
             group_info(&grouping, &dir->files[i], &path);
         }
     }
-    for (uint32_t i = 0; i < dir->file_count; i++) {
+    for (size_t i = 0; i < dir->file_count; i++) {
         wal__storage_path_split(dir->files[i].path, &path);
         if (wal__storage_path_is_kind(&path, "message", &first) && path.count > first + 1) {
             group_message(&grouping, &dir->files[i], &path, first);
         }
     }
-    for (uint32_t i = 0; i < dir->file_count; i++) {
+    for (size_t i = 0; i < dir->file_count; i++) {
         struct wal__session_dir_file *file = &dir->files[i];
         wal__storage_path_split(file->path, &path);
         if (wal__storage_path_is_info(&path) ||
@@ -666,7 +614,10 @@ void wal__session_dir_group_storage(struct wal__session_dir *dir)
         if (wal__storage_path_is_kind(&path, "part", &first)
                 ? !group_part(&grouping, file, &path, first)
                 : !group_other(&grouping, file, &path)) {
-            group_rest(&grouping, file, &rest);
+            if (rest == NO_GROUP && session_dir_add_group(dir, "") != NULL) {
+                rest = dir->group_count - 1;
+            }
+            file->group = rest;
         }
     }
 }

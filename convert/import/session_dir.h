@@ -31,8 +31,7 @@
 #include "convert/import/import.h"
 #include "convert/source/session_dir_files.h"
 
-#define WAL__SESSION_DIR_DOC_SIZE    ((size_t)16 << 20)
-#define WAL__SESSION_DIR_TIME_MAX_MS INT64_C(253402300799999) /* of the year 9999 */
+#define WAL__SESSION_DIR_DOC_SIZE ((size_t)16 << 20)
 
 struct wal__session_database;
 
@@ -61,7 +60,7 @@ struct wal__session_dir_group {
     const char *info; /* OpenCode's: path of that file, below the root */
 };
 
-/* The owner sets the first fields and zeroes those from `files` on. */
+/* The owner sets the first fields and zeroes those from `files` on, which are in the arena. */
 struct wal__session_dir {
     struct wal__import *import;
     const char *root; /* directory on disk, or the database */
@@ -73,11 +72,11 @@ struct wal__session_dir {
     /* patterns of the files that belong to it (client.h); NULL: all */
     const char *const *patterns;
     struct wal__session_dir_file *files;
-    uint32_t file_count;
-    uint32_t file_capacity;
+    size_t file_count;
+    size_t file_capacity;
     struct wal__session_dir_group *groups;
-    uint32_t group_count;
-    uint32_t group_capacity;
+    size_t group_count;
+    size_t group_capacity;
 };
 
 /* Detects the dialect of a session directory from its files. Returns NULL if it is not one, or
@@ -97,8 +96,6 @@ void wal__session_dir_group_storage(struct wal__session_dir *dir);
 /* If the file is an export of OpenCode's client, {info, messages:[{info, parts}]}, makes it the
  * only file of the directory and returns true. */
 bool wal__session_dir_read_exported(struct wal__session_dir *dir, const char *path);
-
-void wal__session_dir_deinit(struct wal__session_dir *dir);
 
 /* --- paths of OpenCode's storage ----------------------------------------- */
 

@@ -38,41 +38,22 @@
 
 /* --- ids against paths --------------------------------------------------- */
 
-/* Issues of the files of a session. Zeroed: none. Texts are in the import's arena. */
-struct import_issues {
-    struct wal_import_issue *items;
-    uint32_t count;
-    uint32_t capacity;
-};
-
 /* Adds an issue of the file `path` below the root; copies `reason`. Without memory
  * import->arena.has_failed is set. */
-static void add_issue(const struct wal__session_dir *dir, struct import_issues *issues,
+static void add_issue(const struct wal__session_dir *dir, struct wal__import_issues *issues,
                       const char *path, uint64_t offset, const char *reason)
 {
-    struct wal__import *import = dir->import;
-    const char *why = wal__arena_copy_text(&import->arena.arena, reason);
-    const char *name = wal__import_path(&import->arena.arena, dir->root, path);
-    struct wal_import_issue *items = wal__heap_grow_array(
-        import->heap, issues->items, issues->count, &issues->capacity, sizeof(items[0]));
+    struct wal__heap_arena *arena = &dir->import->arena;
 
-    if (items == NULL) {
-        import->arena.has_failed = true;
-        return;
-    }
-    issues->items = items;
-    items[issues->count++] =
-        (struct wal_import_issue){.struct_size = sizeof(struct wal_import_issue),
-                                  .path = wal__slice_from_text(name),
-                                  .reason = wal__slice_from_text(why),
-                                  .offset = offset};
+    wal__import_add_issue(arena, issues, wal__import_path(&arena->arena, dir->root, path), 0,
+                          offset, wal__arena_copy_text(&arena->arena, reason));
 }
 
 struct check {
     const struct wal__session_dir *dir;
     const char *path;
     struct wal_slice json;
-    struct import_issues *issues;
+    struct wal__import_issues *issues;
 };
 
 /* If the member is a string, checks that it equals the name and returns true. */
@@ -145,7 +126,7 @@ static struct wal_slice root_name(const char *root, char real[PATH_MAX])
 /* Adds an issue for each id in a JSON file that differs from the id in its path. */
 static void check_file(const struct wal__session_dir *dir, const struct wal__dialect *dialect,
                        const struct wal__session_dir_file *file, struct wal_slice json,
-                       struct import_issues *issues)
+                       struct wal__import_issues *issues)
 {
     const struct check check = {dir, file->path, json, issues};
     static const char reason[] = "the id is not the directory's name";
@@ -164,7 +145,7 @@ static void check_file(const struct wal__session_dir *dir, const struct wal__dia
 
 /* Adds an issue for each missing file of a session's directory. */
 static void check_files(const struct wal__session_dir *dir, const struct wal__dialect *dialect,
-                        struct import_issues *issues)
+                        struct wal__import_issues *issues)
 {
     bool has_lines = false;
 
@@ -265,7 +246,7 @@ static enum wal_status match_streams(const struct session_dir_target *target,
     enum wal_status status = WAL_OK;
 
     *matches = true;
-    for (uint32_t i = 0; status == WAL_OK && *matches && i < dir->file_count; i++) {
+    for (size_t i = 0; status == WAL_OK && *matches && i < dir->file_count; i++) {
         if (dir->files[i].group == group) {
             status = match_stream(target, &dir->files[i], session, matches, error);
         }
@@ -390,7 +371,7 @@ static int64_t modified_ms(const struct wal__session_dir *dir,
 {
     struct wal__arena *arena = &dir->import->arena.arena;
     struct stat stat;
-    uint32_t i = 0;
+    size_t i = 0;
     char *path;
 
     while (i < dir->file_count && &dir->groups[dir->files[i].group] != group) {
@@ -471,7 +452,7 @@ struct dir_import {
     uint64_t checkpoints; /* new ones, and ones that gained files */
     bool has_failed;      /* a failure was reported */
     bool has_title;       /* the client gave the session another title */
-    struct import_issues issues;
+    struct wal__import_issues issues;
 };
 
 /* Reports a failure; the import of other files goes on. */
@@ -727,12 +708,8 @@ static enum wal_status delete_other_info(struct dir_import *dir_import, const ch
         doc = (struct wal_doc){.struct_size = sizeof(doc)};
         status = wal_doc_cursor_next(cursor, &doc, error);
         if (status == WAL_OK && !wal__slice_equal(doc.key, wal__slice_from_text(key))) {
-            other = wal__arena_alloc(&import->arena.arena, (size_t)doc.key.size + 1);
+            other = wal__import_text(&import->arena.arena, doc.key);
             status = other != NULL ? WAL_OK : wal__no_memory(error);
-        }
-        if (status == WAL_OK && other != NULL) {
-            memcpy(other, doc.key.data, (size_t)doc.key.size);
-            other[doc.key.size] = '\0';
         }
         if (status == WAL_OK && other != NULL && is_info(dir_import, other)) {
             dir_import->has_title |= changes_title(dir_import, &doc);
@@ -911,7 +888,7 @@ static enum wal_status import_checkpoints(struct dir_import *dir_import, struct 
         return wal__no_memory(error);
     }
     return lstat(directory, &stat) == 0 && S_ISDIR(stat.st_mode)
-               ? wal__checkpoint_import_all(&in, directory, &is_empty, error)
+               ? wal__checkpoint_import(&in, directory, NULL, &is_empty, error)
                : WAL_OK;
 }
 
@@ -928,7 +905,7 @@ static enum wal_status report(struct dir_import *dir_import, struct wal_error *e
         .duplicates = dir_import->files_read - dir_import->changed,
         .checkpoints = dir_import->checkpoints,
         .issues = dir_import->issues.items,
-        .issue_count = dir_import->issues.count,
+        .issue_count = (uint32_t)dir_import->issues.count,
     };
 
     return wal__import_report(dir_import->import, &report, dir_import->target.session, error);
@@ -944,7 +921,7 @@ static enum wal_status import_files(struct dir_import *dir_import, struct wal_er
     if (dir->database != NULL) {
         status = wal__session_database_scan(dir->database, import_row, dir_import, error);
     }
-    for (uint32_t i = 0; status == WAL_OK && i < dir->file_count; i++) {
+    for (size_t i = 0; status == WAL_OK && i < dir->file_count; i++) {
         if (dir->files[i].group == group) {
             status = import_file(dir_import, &dir->files[i], error);
         }
@@ -1023,7 +1000,6 @@ static void destroy(struct dir_import *dir_import)
         wal__session_dir_files_deinit(&dir_import->files);
     }
     wal_session_close(dir_import->target.session);
-    wal__heap_free(heap, dir_import->issues.items);
     wal__heap_free(heap, dir_import);
 }
 
@@ -1074,7 +1050,7 @@ static enum wal_status import_groups(struct wal__session_dir *dir, const char *n
     struct wal__import *import = dir->import;
     enum wal_status status = wal__import_check_memory(import, error);
 
-    for (uint32_t i = 0; status == WAL_OK && i < dir->group_count; i++) {
+    for (size_t i = 0; status == WAL_OK && i < dir->group_count; i++) {
         struct dir_import *dir_import;
 
         if (is_in_database(dir, &dir->groups[i])) {
@@ -1121,22 +1097,7 @@ enum wal_status wal__import_dir(struct wal__import *import, const char *name, co
     for (uint32_t i = 0; i < dir.sibling_count; i++) {
         wal__session_database_close(dir.siblings[i]);
     }
-    wal__session_dir_deinit(&dir);
     return status;
-}
-
-/* Returns the directory part of a path in the arena, empty if it has none. */
-static char *directory_of(struct wal__import *import, const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    size_t size = slash != NULL ? (size_t)(slash - path) : 0;
-    char *text = wal__arena_alloc(&import->arena.arena, size + 1);
-
-    if (text != NULL) {
-        memcpy(text, path, size);
-        text[size] = '\0';
-    }
-    return text;
 }
 
 /* Imports the sessions of an open database. A session that cannot be read affects no other. */
@@ -1145,7 +1106,6 @@ static enum wal_status import_sessions(struct wal__session_dir *dir, const char 
 {
     struct wal__import *import = dir->import;
     struct wal__session_dir_group group;
-    const char *lack = wal__session_database_lack(dir->database);
     enum wal_status status = WAL_OK;
 
     dir->groups = &group;
@@ -1157,13 +1117,7 @@ static enum wal_status import_sessions(struct wal__session_dir *dir, const char 
             status = import_groups(dir, dir->root, path, &wal__dialect_opencode, error);
         }
     }
-    dir->groups = NULL;
-    dir->group_count = 0;
-    status = status == WAL_END ? WAL_OK : status;
-    if (status == WAL_OK && lack != NULL) {
-        status = wal__fail(error, WAL_ESCHEMA, "%s", lack);
-    }
-    return status == WAL_OK ? WAL_OK : wal__import_fail(import, dir->root, status, error);
+    return status == WAL_END ? WAL_OK : wal__import_fail(import, dir->root, status, error);
 }
 
 enum wal_status wal__import_database(struct wal__import *import, const char *name, const char *path,
@@ -1187,7 +1141,6 @@ enum wal_status wal__import_database(struct wal__import *import, const char *nam
         snprintf(storage, sizeof(storage), "%.*sstorage",
                  slash != NULL ? (int)(slash - path) + 1 : 0, path);
         status = import_sessions(&dir, storage, error);
-        import->updated_ms = wal__session_database_updated(dir.database);
         wal__session_database_close(dir.database);
     }
     return status;
@@ -1196,9 +1149,14 @@ enum wal_status wal__import_database(struct wal__import *import, const char *nam
 enum wal_status wal__import_exported(struct wal__import *import, const char *name, const char *path,
                                      bool *is_exported, struct wal_error *error)
 {
+    struct wal__arena *arena = &import->arena.arena;
     const char *slash = strrchr(name, '/');
-    const char *root = slash != NULL ? directory_of(import, name) : ".";
-    const char *directory = directory_of(import, path);
+    const char *last = strrchr(path, '/');
+    const char *root =
+        slash != NULL ? wal__import_text(arena, (struct wal_slice){name, (size_t)(slash - name)})
+                      : ".";
+    const char *directory =
+        wal__import_text(arena, (struct wal_slice){path, last != NULL ? (size_t)(last - path) : 0});
     struct wal__session_dir dir = {.import = import, .root = root};
     enum wal_status status = WAL_OK;
 
@@ -1213,6 +1171,5 @@ enum wal_status wal__import_exported(struct wal__import *import, const char *nam
     if (*is_exported) {
         status = import_groups(&dir, name, directory, &wal__dialect_opencode, error);
     }
-    wal__session_dir_deinit(&dir);
     return status == WAL_OK ? wal__import_check_memory(import, error) : status;
 }

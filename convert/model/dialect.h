@@ -117,9 +117,9 @@ struct wal__dialect {
      */
     bool links_in_turns;
 
-    /* Members that may differ in a line that the client wrote again; ends with NULL. NULL: it
-     * writes none again. */
-    const char *const *replay_members;
+    /* Members, up to one without a key, that may differ in a line that the client wrote again.
+     * NULL: it writes none again. */
+    const struct wal__json_member *replay_members;
 
     /* What is read of a line: members that are fields of a struct of this size, which begins with a
      * struct wal__line_info. */
@@ -306,7 +306,8 @@ enum wal__json_status wal__line_read(const struct wal__dialect *dialect, const v
                                      size_t size, struct wal__line_info *info,
                                      size_t *error_offset) WAL__JSON_CHECKED;
 
-/* Whether two lines differ in the members of a list only: struct wal__dialect, rewritten. */
+/* Whether two lines differ in the members of a list only: `rewritten` or `replay_members` of struct
+ * wal__dialect. */
 bool wal__line_is_same(struct wal__json_span a, struct wal__json_span b,
                        const struct wal__json_member *left_out);
 

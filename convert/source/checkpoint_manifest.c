@@ -232,22 +232,6 @@ static const char *read_file(struct wal__heap_arena *arena, struct wal__json_spa
     return read_text(arena, &members[PATH], &listed->path) ? NULL : "a file has no path";
 }
 
-static const char *add_file(struct wal__checkpoint_manifest *manifest,
-                            const struct wal__checkpoint_manifest_file *listed)
-{
-    struct wal__checkpoint_manifest_file *files =
-        wal__heap_grow_array(manifest->arena->heap, manifest->files, manifest->count,
-                             &manifest->capacity, sizeof(files[0]));
-
-    if (files == NULL) {
-        manifest->arena->has_failed = true;
-        return "no memory";
-    }
-    manifest->files = files;
-    manifest->files[manifest->count++] = *listed;
-    return NULL;
-}
-
 static const char *read_files(struct wal__json_span array,
                               struct wal__checkpoint_manifest *manifest)
 {
@@ -262,11 +246,19 @@ static const char *read_files(struct wal__json_span array,
     while (problem == NULL && wal__json_scan_skip(&scan, &token) == WAL__JSON_OK &&
            token.kind != WAL__JSON_ARRAY_END) {
         struct wal__checkpoint_manifest_file listed = {.size = 0};
+        struct wal__checkpoint_manifest_file *files;
 
         problem = read_file(manifest->arena, token.span, &listed);
-        if (problem == NULL) {
-            problem = add_file(manifest, &listed);
+        if (problem != NULL) {
+            break;
         }
+        files = wal__arena_grow(&manifest->arena->arena, manifest->files, manifest->count,
+                                &manifest->capacity, sizeof(files[0]));
+        if (files == NULL) {
+            return "no memory";
+        }
+        manifest->files = files;
+        files[manifest->count++] = listed;
     }
     return problem;
 }
@@ -311,10 +303,4 @@ const char *wal__checkpoint_manifest_read(struct wal__checkpoint_manifest *manif
     }
     /* Some writers encode an empty list as null. */
     return is_present(&members[FILES]) ? read_files(members[FILES].value.span, manifest) : NULL;
-}
-
-void wal__checkpoint_manifest_deinit(struct wal__checkpoint_manifest *manifest)
-{
-    wal__heap_free(manifest->arena->heap, manifest->files);
-    *manifest = (struct wal__checkpoint_manifest){.arena = manifest->arena};
 }

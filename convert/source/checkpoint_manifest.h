@@ -52,21 +52,20 @@ struct wal__checkpoint_manifest_file {
     uint32_t mode; /* 0: not listed */
 };
 
-/* Zeroed but for the arena, which holds the texts: empty. */
+/* Zeroed but for the arena, which holds the texts and the files: empty. */
 struct wal__checkpoint_manifest {
     struct wal__heap_arena *arena;
     char *id; /* NULL: not listed */
     int64_t created_ms;
     struct wal__checkpoint_manifest_file *files;
-    uint32_t count;
-    uint32_t capacity;
+    size_t count;
+    size_t capacity;
 };
 
 /* Reads a manifest of either layout. Keys may be upper or lower case, with or without underscores.
  * Returns NULL, or a description of the fault that holds until the next call. Without memory
- * arena->has_failed is set. The caller deinitialises *manifest in any case. */
+ * arena->has_failed is set. */
 const char *wal__checkpoint_manifest_read(struct wal__checkpoint_manifest *manifest,
                                           const void *data, size_t size);
-void wal__checkpoint_manifest_deinit(struct wal__checkpoint_manifest *manifest);
 
 #endif

@@ -564,25 +564,13 @@ static enum wal_status show_progress(void *ctx, const char *path, uint64_t files
     return WAL_OK;
 }
 
-static int import_one(struct import *import, const char *above, const char *name)
-{
-    struct wal_error error = CLI_ERROR_INIT;
-    int fd = open(above, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    enum wal_status status;
-
-    if (fd < 0) {
-        return cli_error(import->cli, CLI_FAILED, above, "%s", strerror(errno));
-    }
-    status = wal__checkpoint_import_one(&import->in, fd, above, name, &error);
-    close(fd);
-    return status == WAL_OK ? import->code : cli_report(import->cli, above, status, &error);
-}
-
-static int import_all(struct import *import, const char *directory)
+/* Imports the checkpoint `name` of the directory, or without a name all in it. */
+static int import_from(struct import *import, const char *directory, const char *name)
 {
     struct wal_error error = CLI_ERROR_INIT;
     bool is_empty = false;
-    enum wal_status status = wal__checkpoint_import_all(&import->in, directory, &is_empty, &error);
+    enum wal_status status =
+        wal__checkpoint_import(&import->in, directory, name, &is_empty, &error);
 
     if (status != WAL_OK) {
         return cli_report(import->cli, directory, status, &error);
@@ -604,11 +592,12 @@ static int run(struct import *import, const char *operand)
 
     if (lstat(below, &stat) == 0 && slash != NULL && slash[1] != '\0') {
         *slash = '\0';
-        code = import_one(import, slash > path ? path : "/", slash + 1);
+        code = import_from(import, slash > path ? path : "/", slash + 1);
     } else {
         free(below);
         below = cli_format("%s/" WAL__CHECKPOINT_DIR, path);
-        code = import_all(import, lstat(below, &stat) == 0 && S_ISDIR(stat.st_mode) ? below : path);
+        code = import_from(import, lstat(below, &stat) == 0 && S_ISDIR(stat.st_mode) ? below : path,
+                           NULL);
     }
     free(below);
     free(path);

@@ -34,17 +34,12 @@ struct wal_slice kit_slice(const struct kit_content *content)
 void kit_put_blob(struct wal_store *store, const struct kit_content *content,
                   uint8_t digest[WAL_DIGEST_SIZE])
 {
-    struct wal_error error = KIT_ERROR;
-
-    if (wal_blob_put(store, kit_slice(content), digest, &error) != WAL_OK) {
-        fail_msg("putting %llu bytes: %s", (unsigned long long)content->size, error.text);
-    }
+    assert_done(wal_blob_put(store, kit_slice(content), digest, kit_error()));
 }
 
 static void check_part(struct wal_blob *blob, uint64_t offset, uint64_t size,
                        const struct kit_content *content)
 {
-    struct wal_error error = KIT_ERROR;
     uint8_t *bytes = malloc(size + 1);
     uint64_t expected = 0;
     uint64_t got = 77;
@@ -53,10 +48,7 @@ static void check_part(struct wal_blob *blob, uint64_t offset, uint64_t size,
         expected = content->size - offset < size ? content->size - offset : size;
     }
     assert_non_null(bytes);
-    if (wal_blob_read(blob, offset, bytes, size, &got, &error) != WAL_OK) {
-        fail_msg("reading %llu bytes at %llu: %s", (unsigned long long)size,
-                 (unsigned long long)offset, error.text);
-    }
+    assert_done(wal_blob_read(blob, offset, bytes, size, &got, kit_error()));
     assert_int_equal(got, expected);
     if (expected > 0) {
         assert_memory_equal(bytes, content->data + offset, expected);
@@ -67,12 +59,9 @@ static void check_part(struct wal_blob *blob, uint64_t offset, uint64_t size,
 void kit_check_blob(struct wal_store *store, const uint8_t digest[WAL_DIGEST_SIZE],
                     const struct kit_content *content)
 {
-    struct wal_error error = KIT_ERROR;
     struct wal_blob *blob = NULL;
 
-    if (wal_blob_open(store, digest, &blob, &error) != WAL_OK) {
-        fail_msg("opening %llu bytes: %s", (unsigned long long)content->size, error.text);
-    }
+    assert_done(wal_blob_open(store, digest, &blob, kit_error()));
     assert_int_equal(wal_blob_size(blob), content->size);
     check_part(blob, 0, content->size + 10, content);
     check_part(blob, content->size / 2, 100000, content);

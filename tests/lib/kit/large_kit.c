@@ -27,12 +27,9 @@ char *large_json(uint64_t seed, size_t size)
 void large_append(struct wal_session *session, const char *id, const char *payload, uint32_t flags)
 {
     struct wal_entry entry = kit_entry(id, NULL, payload);
-    struct wal_error error = KIT_ERROR;
 
     entry.flags = flags;
-    if (kit_try_append(session, &entry, NULL, &error) != WAL_OK) {
-        fail_msg("appending %zu bytes: %s", strlen(payload), error.text);
-    }
+    assert_done(kit_try_append(session, &entry, NULL, kit_error()));
 }
 
 static void check_entry(const struct wal_entry *entry, const char *payload, uint32_t flags)
@@ -49,12 +46,9 @@ void large_check(struct wal_session *session, const char *id, const char *payloa
 {
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct wal_entry_cursor *cursor = reading_open(session, WAL_ENTRY_CURSOR_ALL, 0);
-    struct wal_error error = KIT_ERROR;
     bool met = false;
 
-    if (wal_entry_cursor_get(cursor, kit_text(id), &entry, &error) != WAL_OK) {
-        fail_msg("reading %s: %s", id, error.text);
-    }
+    assert_done(wal_entry_cursor_get(cursor, kit_text(id), &entry, kit_error()));
     check_entry(&entry, payload, flags);
     while (wal_entry_cursor_next(cursor, &entry, NULL) == WAL_OK) {
         if (kit_slice_is(entry.id, id)) {

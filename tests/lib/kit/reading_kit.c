@@ -28,12 +28,9 @@ void reading_append(struct wal_session *session, const char *id, const char *par
                     const char *type, const char *payload)
 {
     struct wal_entry entry = kit_entry(id, parent, payload);
-    struct wal_error error = KIT_ERROR;
 
     entry.type = kit_text(type);
-    if (kit_try_append(session, &entry, NULL, &error) != WAL_OK) {
-        fail_msg("%s: %s", id, error.text);
-    }
+    assert_done(kit_try_append(session, &entry, NULL, kit_error()));
 }
 
 void reading_deltas(struct wal_session *session, const char *ids)
@@ -56,7 +53,6 @@ void reading_redact(struct wal_session *session, const char *target, const char 
     char id[64];
     char payload[512];
     struct wal_entry entry;
-    struct wal_error error = KIT_ERROR;
 
     (void)snprintf(id, sizeof(id), "x%s", target);
     (void)snprintf(payload, sizeof(payload), "{\"targetEntryId\":\"%s\",\"reason\":\"%s\"}", target,
@@ -64,9 +60,7 @@ void reading_redact(struct wal_session *session, const char *target, const char 
     entry = kit_entry(id, NULL, payload);
     entry.type = kit_text("redaction");
     entry.stream = 9;
-    if (kit_try_append(session, &entry, NULL, &error) != WAL_OK) {
-        fail_msg("%s: %s", id, error.text);
-    }
+    assert_done(kit_try_append(session, &entry, NULL, kit_error()));
 }
 
 const char *reading_ids(struct wal_session *session, uint32_t mode, uint32_t flags)

@@ -197,7 +197,6 @@ void tree_checkpoint(struct wal_session *session, const char *id, const char *pa
 {
     struct wal_checkpoint_options options = {.struct_size = sizeof(options), .id = kit_text(id)};
     struct wal_slice slices[NAMES_MAX];
-    struct wal_error error = KIT_ERROR;
     uint64_t count = 0;
 
     while (*paths != '\0') {
@@ -207,9 +206,7 @@ void tree_checkpoint(struct wal_session *session, const char *id, const char *pa
         slices[count++] = (struct wal_slice){paths, size};
         paths += size + (paths[size] != '\0');
     }
-    if (wal_checkpoint_create(session, slices, count, &options, NULL, &error) != WAL_OK) {
-        fail_msg("wal_checkpoint_create: %s (%s)", error.text, error.file);
-    }
+    assert_done(wal_checkpoint_create(session, slices, count, &options, NULL, kit_error()));
 }
 
 static void read_list(struct wal_file_change_cursor *changes, char *out, size_t size)
@@ -232,11 +229,8 @@ struct kit_rewind_result kit_rewind_with(struct wal_session *session, const char
 {
     struct kit_rewind_result answer = {.info = {.struct_size = sizeof(answer.info)}};
     struct wal_file_change_cursor *changes = NULL;
-    struct wal_error error = KIT_ERROR;
 
-    if (wal_rewind(session, kit_text(id), options, &answer.info, &changes, &error) != WAL_OK) {
-        fail_msg("wal_rewind: %d, %s (%s)", error.status, error.text, error.file);
-    }
+    assert_done(wal_rewind(session, kit_text(id), options, &answer.info, &changes, kit_error()));
     memcpy(answer.error, answer.info.error, sizeof(answer.error));
     memcpy(answer.undo, answer.info.undo, sizeof(answer.undo));
     read_list(changes, answer.list, sizeof(answer.list));

@@ -147,22 +147,40 @@ void assert_error(const struct wal_error *error, enum wal_status status, const c
     }
 }
 
-static void check(enum wal_status status, const struct wal_error *error, const char *what)
+static _Thread_local struct wal_error last_error;
+
+struct wal_error *kit_error(void)
+{
+    last_error = KIT_ERROR;
+    return &last_error;
+}
+
+const struct wal_error *kit_last_error(void)
+{
+    return &last_error;
+}
+
+void kit_assert_done(enum wal_status status, const char *call)
 {
     if (status != WAL_OK) {
-        fail_msg("%s: %d, %s: %s (%s)", what, status, wal_status_text(status), error->text,
-                 error->file);
+        fail_msg("%s: %d, %s: %s (%s)", call, status, wal_status_text(status), last_error.text,
+                 last_error.file);
     }
+}
+
+void assert_fails(enum wal_status status, enum wal_status expected, const char *text)
+{
+    assert_int_equal(status, expected);
+    assert_error(&last_error, expected, text);
 }
 
 struct wal_store *kit_open(const char *path, uint32_t flags)
 {
     struct wal_open_options options = {
         .struct_size = sizeof(options), .flags = flags, .lock_timeout_ms = 60000};
-    struct wal_error error = KIT_ERROR;
     struct wal_store *store = NULL;
 
-    check(wal_open(path, &options, &store, &error), &error, "wal_open");
+    assert_done(wal_open(path, &options, &store, kit_error()));
     assert_non_null(store);
     keep(stores, store);
     return store;
@@ -175,18 +193,15 @@ struct wal_store *kit_store(void)
 
 void kit_close(struct wal_store *store)
 {
-    struct wal_error error = KIT_ERROR;
-
-    check(kit_close_now(store, &error), &error, "wal_close");
+    assert_done(kit_close_now(store, kit_error()));
 }
 
 struct wal_session *kit_create_with(struct wal_store *store,
                                     const struct wal_session_options *options)
 {
-    struct wal_error error = KIT_ERROR;
     struct wal_session *session = NULL;
 
-    check(wal_session_create(store, options, &session, &error), &error, "wal_session_create");
+    assert_done(wal_session_create(store, options, &session, kit_error()));
     assert_non_null(session);
     keep(sessions, session);
     return session;
@@ -207,10 +222,9 @@ struct wal_session *kit_create_titled(struct wal_store *store, const char *id, c
 
 struct wal_session *kit_session(struct wal_store *store, const char *id)
 {
-    struct wal_error error = KIT_ERROR;
     struct wal_session *session = NULL;
 
-    check(wal_session_open(store, kit_text(id), &session, &error), &error, "wal_session_open");
+    assert_done(wal_session_open(store, kit_text(id), &session, kit_error()));
     assert_non_null(session);
     keep(sessions, session);
     return session;
@@ -219,11 +233,9 @@ struct wal_session *kit_session(struct wal_store *store, const char *id)
 struct wal_session *kit_fork(struct wal_session *session, const char *at, const char *id)
 {
     struct wal_session_options options = {.struct_size = sizeof(options), .id = kit_text(id)};
-    struct wal_error error = KIT_ERROR;
     struct wal_session *fork = NULL;
 
-    check(wal_session_fork(session, kit_text(at), &options, &fork, &error), &error,
-          "wal_session_fork");
+    assert_done(wal_session_fork(session, kit_text(at), &options, &fork, kit_error()));
     assert_non_null(fork);
     keep(sessions, fork);
     return fork;
@@ -250,14 +262,13 @@ enum wal_status kit_try_append(struct wal_session *session, const struct wal_ent
 
 void kit_append(struct wal_session *session, const char *id, const char *parent)
 {
-    struct wal_error error = KIT_ERROR;
     char payload[300];
 
     (void)snprintf(payload, sizeof(payload), "{\"id\":\"%s\"}", id);
 
     struct wal_entry entry = kit_entry(id, parent, payload);
 
-    check(kit_try_append(session, &entry, NULL, &error), &error, id);
+    assert_done(kit_try_append(session, &entry, NULL, kit_error()));
 }
 
 void kit_append_as(struct wal_session *session, uint32_t durability)
@@ -324,7 +335,6 @@ const char *kit_list_ids(struct wal_session *session,
 {
     static char *text;
     struct wal_entry entry = {.struct_size = sizeof(entry)};
-    struct wal_error error = KIT_ERROR;
     struct wal_entry_cursor *cursor = NULL;
     enum wal_status status;
     size_t size = 0;
@@ -332,19 +342,18 @@ const char *kit_list_ids(struct wal_session *session,
 
     free(text);
     text = strdup("");
-    check(wal_entry_cursor_open(session, options, &cursor, &error), &error,
-          "wal_entry_cursor_open");
+    assert_done(wal_entry_cursor_open(session, options, &cursor, kit_error()));
     left = wal_entry_cursor_remaining(cursor);
-    while ((status = wal_entry_cursor_next(cursor, &entry, &error)) == WAL_OK) {
+    while ((status = wal_entry_cursor_next(cursor, &entry, kit_error())) == WAL_OK) {
         add_id(&text, &size, entry.id);
         left--;
         assert_int_equal(wal_entry_cursor_remaining(cursor), left);
         assert_int_equal(entry.struct_size, sizeof(entry));
     }
     if (status != WAL_END) {
-        check(status, &error, "wal_entry_cursor_next");
+        assert_done(status);
     }
-    assert_int_equal(wal_entry_cursor_next(cursor, &entry, &error), WAL_END);
+    assert_int_equal(wal_entry_cursor_next(cursor, &entry, NULL), WAL_END);
     assert_int_equal(wal_entry_cursor_remaining(cursor), 0);
     assert_int_equal(left, 0);
     wal_entry_cursor_close(cursor);
@@ -367,11 +376,10 @@ void assert_all_entries(struct wal_session *session, const char *ids)
 void assert_parent(struct wal_session *session, const char *id, const char *parent)
 {
     struct wal_entry entry = {.struct_size = sizeof(entry)};
-    struct wal_error error = KIT_ERROR;
     struct wal_entry_cursor *cursor = NULL;
 
-    check(wal_entry_cursor_open(session, NULL, &cursor, &error), &error, "wal_entry_cursor_open");
-    check(wal_entry_cursor_get(cursor, kit_text(id), &entry, &error), &error, id);
+    assert_done(wal_entry_cursor_open(session, NULL, &cursor, kit_error()));
+    assert_done(wal_entry_cursor_get(cursor, kit_text(id), &entry, kit_error()));
     assert_slice(entry.id, id);
     assert_slice(entry.parent_id, parent);
     assert_int_equal((entry.flags & WAL_ENTRY_ROOT) != 0, parent[0] == '\0');
@@ -381,18 +389,16 @@ void assert_parent(struct wal_session *session, const char *id, const char *pare
 struct wal_store_info kit_store_info(struct wal_store *store)
 {
     struct wal_store_info info = {.struct_size = sizeof(info)};
-    struct wal_error error = KIT_ERROR;
 
-    check(wal_store_get_info(store, &info, &error), &error, "wal_store_get_info");
+    assert_done(wal_store_get_info(store, &info, kit_error()));
     return info;
 }
 
 struct wal_session_info kit_info(struct wal_session *session)
 {
     struct wal_session_info info = {.struct_size = sizeof(info)};
-    struct wal_error error = KIT_ERROR;
 
-    check(wal_session_get_info(session, &info, &error), &error, "wal_session_get_info");
+    assert_done(wal_session_get_info(session, &info, kit_error()));
     return info;
 }
 
@@ -401,7 +407,6 @@ const char *kit_list_sessions(struct wal_store *store,
 {
     static char *text;
     struct wal_session_info info = {.struct_size = sizeof(info)};
-    struct wal_error error = KIT_ERROR;
     struct wal_session_cursor *list = NULL;
     enum wal_status status;
     char id[WAL_ID_SIZE + 1];
@@ -409,9 +414,8 @@ const char *kit_list_sessions(struct wal_store *store,
 
     free(text);
     text = strdup("");
-    check(wal_session_cursor_open(store, options, &list, &error), &error,
-          "wal_session_cursor_open");
-    while ((status = wal_session_cursor_next(list, &info, &error)) == WAL_OK) {
+    assert_done(wal_session_cursor_open(store, options, &list, kit_error()));
+    while ((status = wal_session_cursor_next(list, &info, kit_error())) == WAL_OK) {
         (void)snprintf(id, sizeof(id), "%.*s%s%s", WAL_ARG(info.id),
                        (info.flags & WAL_SESSION_DELETED) != 0 ? "-" : "",
                        (info.flags & WAL_SESSION_TRASHED) != 0 ? "+" : "");
@@ -419,7 +423,7 @@ const char *kit_list_sessions(struct wal_store *store,
         assert_int_equal(info.metadata.size, 0);
     }
     if (status != WAL_END) {
-        check(status, &error, "wal_session_cursor_next");
+        assert_done(status);
     }
     assert_int_equal(wal_session_cursor_next(list, &info, NULL), WAL_END);
     wal_session_cursor_close(list);
@@ -428,9 +432,7 @@ const char *kit_list_sessions(struct wal_store *store,
 
 void kit_redact(struct wal_session *session, const char *id)
 {
-    struct wal_error error = KIT_ERROR;
-
-    check(wal_session_redact(session, kit_text(id), kit_text("why"), NULL, &error), &error, id);
+    assert_done(wal_session_redact(session, kit_text(id), kit_text("why"), NULL, kit_error()));
 }
 
 struct wal_store_compact_result kit_compact(struct wal_store *store, uint32_t flags)
@@ -438,9 +440,8 @@ struct wal_store_compact_result kit_compact(struct wal_store *store, uint32_t fl
     const struct wal_store_compact_options options = {
         .struct_size = sizeof(options), .flags = flags, .rate = UINT64_MAX};
     struct wal_store_compact_result result = WAL_INIT(wal_store_compact_result);
-    struct wal_error error = KIT_ERROR;
 
-    check(wal_store_compact(store, &options, &result, &error), &error, "wal_store_compact");
+    assert_done(wal_store_compact(store, &options, &result, kit_error()));
     if (result.refused != 0) {
         fail_msg("%s: %s", result.refusal.file, result.refusal.text);
     }

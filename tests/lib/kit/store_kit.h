@@ -36,6 +36,16 @@ void assert_slice(struct wal_slice slice, const char *text);
 /* The error says so: its status, and the text in its sentence. */
 void assert_error(const struct wal_error *error, enum wal_status status, const char *text);
 
+/* The error to hand to a call that is checked by one of the next two: an empty one, one for each
+ * thread. kit_last_error() is what the call left there. */
+struct wal_error *kit_error(void);
+const struct wal_error *kit_last_error(void);
+/* The call, which was given kit_error(), succeeds. */
+#define assert_done(call) kit_assert_done(call, #call)
+void kit_assert_done(enum wal_status status, const char *call);
+/* The call, which was given kit_error(), fails with this status and a sentence with the text. */
+void assert_fails(enum wal_status status, enum wal_status expected, const char *text);
+
 /* Opens the store "store", made when it is not there. */
 struct wal_store *kit_store(void);
 struct wal_store *kit_open(const char *path, uint32_t flags);

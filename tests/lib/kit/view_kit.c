@@ -43,7 +43,6 @@ void view_kit_line(struct wal_session *session, unsigned id, unsigned parent, co
         .timestamp = kit_text("2026-01-02T03:04:05.000Z"),
         .payload = kit_text(line),
     };
-    struct wal_error error = KIT_ERROR;
 
     if (parent > 0) {
         entry.parent_id = kit_text(view_kit_id(parent));
@@ -53,9 +52,7 @@ void view_kit_line(struct wal_session *session, unsigned id, unsigned parent, co
     if (meta != NULL) {
         entry.meta = kit_text(meta);
     }
-    if (wal_append(session, &entry, 1, NULL, NULL, &error) != WAL_OK) {
-        fail_msg("%s", error.text);
-    }
+    assert_done(wal_append(session, &entry, 1, NULL, NULL, kit_error()));
 }
 
 void view_kit_row(struct wal_session *session, unsigned id, unsigned parent, const char *text)
@@ -89,7 +86,6 @@ void view_kit_message(struct wal_session *session, unsigned id, unsigned parent,
         .type = kit_text("message"),
         .timestamp = kit_text("2026-01-02T03:04:05.000Z"),
     };
-    struct wal_error error = KIT_ERROR;
 
     snprintf(payload, sizeof(payload), "{\"role\":\"%s\",\"content\":\"%s\",\"id\":\"m%u\"}", role,
              text, id / 3);
@@ -97,9 +93,7 @@ void view_kit_message(struct wal_session *session, unsigned id, unsigned parent,
     if (parent > 0) {
         entry.parent_id = kit_text(view_kit_id(parent));
     }
-    if (wal_append(session, &entry, 1, NULL, NULL, &error) != WAL_OK) {
-        fail_msg("%s", error.text);
-    }
+    assert_done(wal_append(session, &entry, 1, NULL, NULL, kit_error()));
 }
 
 struct wal_view *view_kit_open(struct wal_store *store, struct wal_session *session,
@@ -116,11 +110,8 @@ struct wal_view *view_kit_open(struct wal_store *store, struct wal_session *sess
 struct wal_view_flush_result view_kit_flush(struct wal_view *view)
 {
     struct wal_view_flush_result report = {.struct_size = sizeof(report)};
-    struct wal_error error = KIT_ERROR;
 
-    if (wal_view_flush(view, &report, &error) != WAL_OK) {
-        fail_msg("%s: %s", error.file, error.text);
-    }
+    assert_done(wal_view_flush(view, &report, kit_error()));
     return report;
 }
 

@@ -458,11 +458,8 @@ static enum wal_status call_with(struct world *world, const struct input *input,
 static void assert_refused(struct world *world, const struct input *input, size_t size,
                            uint8_t last, const char *text)
 {
-    struct wal_error error = KIT_ERROR;
-
     print_message("%s, %zu bytes\n", input->name, size);
-    assert_int_equal(call_with(world, input, size, last, &error), WAL_EINVAL);
-    assert_error(&error, WAL_EINVAL, text);
+    assert_fails(call_with(world, input, size, last, kit_error()), WAL_EINVAL, text);
 }
 
 KIT_TEST(struct_input__of_every_version_is_read)
@@ -507,11 +504,9 @@ KIT_TEST(struct_input__invalid_size_is_refused)
 
     world_init(&world);
     for (size_t i = 0; i < sizeof(inputs) / sizeof(inputs[0]); i++) {
-        struct wal_error error = KIT_ERROR;
         uint64_t zeros[STRUCT_WORDS] = {0};
 
-        assert_int_equal(inputs[i].call(&world, zeros, &error), WAL_EINVAL);
-        assert_error(&error, WAL_EINVAL, "WAL_INIT(wal_");
+        assert_fails(inputs[i].call(&world, zeros, kit_error()), WAL_EINVAL, "WAL_INIT(wal_");
         assert_refused(&world, &inputs[i], inputs[i].size - 1, 0, "WAL_INIT");
         assert_refused(&world, &inputs[i], 65536 + 8, 0, "WAL_INIT");
     }
@@ -564,14 +559,13 @@ KIT_TEST(struct_input__size_of_the_first_is_the_stride)
 
     world_init(&world);
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-        struct wal_error error = KIT_ERROR;
         char last[32];
 
         assert_ok(append_two(&world, sizes[i], 0, NULL));
         (void)snprintf(last, sizeof(last), "two-%d", world.next - 1);
         assert_slice(kit_info(world.session).head, last);
-        assert_int_equal(append_two(&world, sizes[i], 8, &error), WAL_EINVAL);
-        assert_error(&error, WAL_EINVAL, "in one element of an array");
+        assert_fails(append_two(&world, sizes[i], 8, kit_error()), WAL_EINVAL,
+                     "in one element of an array");
     }
     world_deinit(&world);
 }

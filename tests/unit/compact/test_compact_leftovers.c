@@ -44,13 +44,10 @@ static struct wal_store *open_store_with(struct sim_process *process, const stru
 {
     struct wal_open_options options = {.struct_size = sizeof(options),
                                        .flags = WAL_OPEN_CREATE | flags};
-    struct wal_error error = KIT_ERROR;
     struct wal_store *store = NULL;
 
-    if (wal__store_open("/store", &options, heap, sim_process_io(process), &store, &error) !=
-        WAL_OK) {
-        fail_msg("%s", error.text);
-    }
+    assert_done(
+        wal__store_open("/store", &options, heap, sim_process_io(process), &store, kit_error()));
     return store;
 }
 

@@ -34,16 +34,15 @@ KIT_TEST(compact__resent_entry_that_was_erased_is_a_duplicate)
     struct wal_session *session = kit_create(store, "s");
     struct wal_append_result result = {.struct_size = sizeof(result)};
     struct wal_entry entry = kit_entry("a", NULL, "{\"id\":\"a\"}");
-    struct wal_error error = KIT_ERROR;
 
     kit_append_all(session, "a b");
     kit_redact(session, "a");
     assert_int_equal(kit_compact(store, WAL_STORE_COMPACT_ERASE).erased_records, 1);
-    assert_ok(kit_try_append(session, &entry, &result, &error));
+    assert_ok(kit_try_append(session, &entry, &result, kit_error()));
     assert_int_equal(result.duplicates, 1);
     /* What is left of it is compared. */
     entry.type = kit_text("custom");
-    assert_int_equal(kit_try_append(session, &entry, &result, &error), WAL_EEXISTS);
+    assert_int_equal(kit_try_append(session, &entry, &result, kit_error()), WAL_EEXISTS);
     /* A second compaction finds nothing to erase. */
     assert_int_equal(kit_compact(store, WAL_STORE_COMPACT_ERASE).erased_records, 0);
 }
@@ -174,14 +173,13 @@ KIT_TEST(compact__cursor_of_a_deleted_session_says_so)
     struct wal_session *session = kit_create(store, "s");
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct wal_entry_cursor *cursor = NULL;
-    struct wal_error error = KIT_ERROR;
 
     append_many(session, ENTRIES);
     assert_ok(wal_entry_cursor_open(session, NULL, &cursor, NULL));
     assert_ok(wal_entry_cursor_next(cursor, &entry, NULL));
     assert_ok(wal_session_delete(session, NULL));
     (void)kit_compact(store, 0);
-    assert_int_equal(wal_entry_cursor_next(cursor, &entry, &error), WAL_ENOTFOUND);
+    assert_int_equal(wal_entry_cursor_next(cursor, &entry, kit_error()), WAL_ENOTFOUND);
     wal_entry_cursor_close(cursor);
 }
 
@@ -438,11 +436,8 @@ static struct wal_store_compact_result compact_damaged(struct wal_store *store, 
     const struct wal_store_compact_options options = {
         .struct_size = sizeof(options), .flags = flags, .rate = UINT64_MAX};
     struct wal_store_compact_result result = {.struct_size = sizeof(result)};
-    struct wal_error error = KIT_ERROR;
 
-    if (wal_store_compact(store, &options, &result, &error) != WAL_OK) {
-        fail_msg("%s", error.text);
-    }
+    assert_done(wal_store_compact(store, &options, &result, kit_error()));
     return result;
 }
 

@@ -409,11 +409,8 @@ static void compact(struct wal_store *store)
                                                       .rate = UINT64_MAX,
                                                       .reader = see_reader};
     struct wal_store_compact_result result = {.struct_size = sizeof(result)};
-    struct wal_error error = KIT_ERROR;
 
-    if (wal_store_compact(store, &options, &result, &error) != WAL_OK) {
-        fail_msg("%s", error.text);
-    }
+    assert_done(wal_store_compact(store, &options, &result, kit_error()));
     if (result.refused != 0) {
         fail_msg("%s: %s", result.refusal.file, result.refusal.text);
     }
@@ -480,11 +477,7 @@ static void update_views(struct wal_store *store)
 
     assert_ok(wal_view_cursor_open(store, &options, &cursor, NULL));
     while (wal_view_cursor_next(cursor, &info, NULL) == WAL_OK) {
-        struct wal_error error = KIT_ERROR;
-
-        if (wal_view_update(store, &info, NULL, &error) != WAL_OK) {
-            fail_msg("%s: %s", error.file, error.text);
-        }
+        assert_done(wal_view_update(store, &info, NULL, kit_error()));
         count++;
     }
     wal_view_cursor_close(cursor);
@@ -1007,11 +1000,8 @@ static void compact_with(struct wal_store *store, wal_store_compact_progress_fn 
                                                       .flags = WAL_STORE_COMPACT_ERASE,
                                                       .rate = UINT64_MAX,
                                                       .progress = progress};
-    struct wal_error error = KIT_ERROR;
 
-    if (wal_store_compact(store, &options, NULL, &error) != WAL_OK) {
-        fail_msg("%s", error.text);
-    }
+    assert_done(wal_store_compact(store, &options, NULL, kit_error()));
 }
 
 static void hide(struct wal_session *session, bool is_deletion)

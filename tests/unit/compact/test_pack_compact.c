@@ -29,11 +29,8 @@ static struct wal_store_compact_result compact_some(struct wal_store *store, uin
                                                       .flags = flags,
                                                       .dead_percent = dead_percent,
                                                       .rate = UINT64_MAX};
-    struct wal_error error = KIT_ERROR;
 
-    if (wal_store_compact(store, &options, &result, &error) != WAL_OK) {
-        fail_msg("%s", error.text);
-    }
+    assert_done(wal_store_compact(store, &options, &result, kit_error()));
     if (result.refused != 0) {
         fail_msg("%s: %s", result.refusal.file, result.refusal.text);
     }
@@ -60,9 +57,8 @@ static uint64_t pack_size(void)
 
 static bool has(struct wal_store *store, const uint8_t digest[WAL_DIGEST_SIZE])
 {
-    struct wal_error error = KIT_ERROR;
     struct wal_blob *blob = NULL;
-    enum wal_status status = wal_blob_open(store, digest, &blob, &error);
+    enum wal_status status = wal_blob_open(store, digest, &blob, kit_error());
 
     if (status == WAL_OK) {
         wal_blob_close(blob);
@@ -316,7 +312,6 @@ KIT_TEST(pack__a_delta_whose_base_goes_is_encoded_anew)
     assert_false(has(store, based.bytes));
     assert_int_equal(depth_of(store, &digest), 0);
     kit_check_blob(store, digest.bytes, &version);
-    kit_close(store);
     kit_content_free(&base);
     kit_content_free(&version);
 }
@@ -341,7 +336,6 @@ KIT_TEST(pack__a_base_of_a_delta_that_stays_is_kept)
     assert_int_equal(depth_of(store, &digest), 1);
     kit_check_blob(store, digest.bytes, &version);
     kit_check_blob(store, based, &base);
-    kit_close(store);
     kit_content_free(&base);
     kit_content_free(&version);
 }

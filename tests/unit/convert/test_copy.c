@@ -26,14 +26,11 @@ static void append_line(struct wal_session *session, const char *id, uint32_t st
         .type = kit_text(stream == 0 ? "line" : WAL__COPY_TYPE),
         .payload = {data, size},
     };
-    struct wal_error error = KIT_ERROR;
 
     if (stream != 0) {
         entry.flags |= WAL_ENTRY_ROOT | WAL_ENTRY_HEAD_KEEP;
     }
-    if (wal_append(session, &entry, 1, NULL, NULL, &error) != WAL_OK) {
-        fail_msg("%s", error.text);
-    }
+    assert_done(wal_append(session, &entry, 1, NULL, NULL, kit_error()));
 }
 
 enum {
@@ -184,13 +181,12 @@ static void expect_lines(struct given *given, bool is_complete, const char *expe
     char got[4096] = "";
     struct wal__copy copy;
     struct wal_entry entry;
-    struct wal_error error = KIT_ERROR;
     enum wal_status status;
     bool is_copy = false;
 
-    assert_ok(
-        wal__copy_open(&copy, given->fork, NULL, WAL_ENTRY_CURSOR_OUT_OF_LINE, &is_copy, &error));
-    while (is_copy && (status = wal__copy_next(&copy, &entry, &error)) != WAL_END) {
+    assert_ok(wal__copy_open(&copy, given->fork, NULL, WAL_ENTRY_CURSOR_OUT_OF_LINE, &is_copy,
+                             kit_error()));
+    while (is_copy && (status = wal__copy_next(&copy, &entry, kit_error())) != WAL_END) {
         size_t size = strlen(got);
 
         if (status == WAL_OK && (entry.flags & WAL_ENTRY_REDACTED) != 0) {
@@ -226,7 +222,6 @@ KIT_TEST(copy__lines_are_returned_as_encoded)
     send_chunk(&given, true);
     expect_lines(&given, true,
                  "{\"n\":1,\"uuid\":\"x\"}\nown\n" SECOND "\n{\"n\":3,\"more\":[\"" FIRST "\"]}\n");
-    close_copy(&given);
 }
 
 KIT_TEST(copy__missing_own_line_is_lost_alone)
@@ -239,7 +234,6 @@ KIT_TEST(copy__missing_own_line_is_lost_alone)
     encode(&given, SECOND, SECOND, NULL);
     send_chunk(&given, true);
     expect_lines(&given, true, FIRST "\nLOST\n" SECOND "\n");
-    close_copy(&given);
 }
 
 KIT_TEST(copy__appended_entries_follow_shared_ones)
@@ -252,12 +246,10 @@ KIT_TEST(copy__appended_entries_follow_shared_ones)
     append_line(given.fork, "d", 0, "{\"d\":1}", 7);
     append_line(given.original, "e", 0, "{\"e\":1}", 7);
     expect_lines(&given, true, FIRST "\n{\"d\":1}\n");
-    close_copy(&given);
 }
 
 KIT_TEST(copy__redacted_line_loses_only_itself)
 {
-    struct wal_error error = KIT_ERROR;
     struct given given;
 
     open_copy(&given);
@@ -265,9 +257,9 @@ KIT_TEST(copy__redacted_line_loses_only_itself)
     encode(&given, "{\"n\":2,\"uuid\":\"y\"}", SECOND, NULL);
     encode(&given, THIRD, THIRD, NULL);
     send_chunk(&given, true);
-    assert_ok(wal_session_redact(given.original, kit_text("b"), kit_text("why"), NULL, &error));
+    assert_ok(
+        wal_session_redact(given.original, kit_text("b"), kit_text("why"), NULL, kit_error()));
     expect_lines(&given, true, FIRST "\nGONE\n" THIRD "\n");
-    close_copy(&given);
 }
 
 KIT_TEST(copy__mismatched_line_loses_only_itself)
@@ -284,7 +276,6 @@ KIT_TEST(copy__mismatched_line_loses_only_itself)
     encode(&given, SECOND, SECOND, "b");
     send_chunk(&given, true);
     expect_lines(&given, true, FIRST "\nLOST\n" SECOND "\n" THIRD "\nLOST\nLOST\n" SECOND "\n");
-    close_copy(&given);
 }
 
 /* Each line is in another block of the log, which replaces the one before in the memory of a
@@ -293,7 +284,6 @@ KIT_TEST(copy__named_lines_of_a_compacted_store)
 {
     static char lines[4][200000];
     static const char *const ids[] = {"a", "b", "c", "d"};
-    struct wal_error error = KIT_ERROR;
     struct given given = {.store = kit_store()};
     struct wal__copy copy;
     struct wal_entry entry;
@@ -313,15 +303,13 @@ KIT_TEST(copy__named_lines_of_a_compacted_store)
     kit_compact_path("store");
     given.store = kit_store();
     given.fork = kit_session(given.store, "copy");
-    assert_ok(
-        wal__copy_open(&copy, given.fork, NULL, WAL_ENTRY_CURSOR_OUT_OF_LINE, &is_copy, &error));
+    assert_ok(wal__copy_open(&copy, given.fork, NULL, WAL_ENTRY_CURSOR_OUT_OF_LINE, &is_copy,
+                             kit_error()));
     for (int i = 0; i < 4; i++) {
-        assert_ok(wal__copy_next(&copy, &entry, &error));
+        assert_ok(wal__copy_next(&copy, &entry, kit_error()));
         assert_slice(entry.payload, lines[i]);
     }
     wal__copy_close(&copy);
-    wal_session_close(given.fork);
-    kit_close(given.store);
 }
 
 KIT_TEST(copy__damaged_chunk_loses_only_its_lines)
@@ -450,5 +438,4 @@ KIT_TEST(copy__view_without_memory_fails_whole)
     assert_true(view_kit_contains("root", "22222222-2222-4333-8444-555555555555"));
     assert_false(view_kit_contains("root", "11111111-2222-4333-8444-5555555555"));
     assert_false(view_kit_contains("root", "33333333-2222-4333-8444-5555555555"));
-    close_copy(&given);
 }

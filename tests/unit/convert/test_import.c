@@ -119,11 +119,7 @@ static enum wal_status import_tree(struct wal_store *store, const char *path, st
 static void must_import(struct wal_store *store, const char *path, struct seen *seen,
                         struct wal_import_result *result)
 {
-    struct wal_error error = KIT_ERROR;
-
-    if (import_file(store, path, seen, result, &error) != WAL_OK) {
-        fail_msg("%s: %s", path, error.text);
-    }
+    assert_done(import_file(store, path, seen, result, kit_error()));
 }
 
 /* Lines of Claude Code: `first` up to `last`, each under the line before. */
@@ -246,12 +242,10 @@ KIT_TEST(import_file__named_dialect_that_is_unknown)
     struct wal_import_options options = {.struct_size = sizeof(options),
                                          .dialect = kit_text("cobol")};
     struct wal_store *store = kit_store();
-    struct wal_error error = KIT_ERROR;
 
     write_rows("a.jsonl", "s", 1, 1);
-    assert_int_equal(wal_import_file(store, kit_text("a.jsonl"), &options, NULL, &error),
-                     WAL_ENOTFOUND);
-    assert_error(&error, WAL_ENOTFOUND, "cobol");
+    assert_fails(wal_import_file(store, kit_text("a.jsonl"), &options, NULL, kit_error()),
+                 WAL_ENOTFOUND, "cobol");
     options.dialect = kit_text("lines");
     assert_ok(wal_import_file(store, kit_text("a.jsonl"), &options, NULL, NULL));
 }
@@ -370,12 +364,11 @@ KIT_TEST(import_tree__one_bad_source_is_counted)
     struct wal_import_result result = {.struct_size = sizeof(result)};
     struct seen seen = {.reports = 0};
     struct wal_import_options options = options_of(&seen);
-    struct wal_error error = KIT_ERROR;
 
     write_rows("a.jsonl", "a", 1, 2);
     write_rows("z.jsonl", "z", 1, 3);
     assert_int_equal(symlink("loop", "loop"), 0);
-    assert_ok(wal_import_tree(store, paths, 3, &options, &result, &error));
+    assert_ok(wal_import_tree(store, paths, 3, &options, &result, kit_error()));
     assert_int_equal(result.sessions, 2);
     assert_int_equal(result.appended, 5);
     assert_int_equal(result.failed, 1);
@@ -671,13 +664,11 @@ static void check_without_memory(const char *path, uint64_t sessions)
     struct faulty_heap heap;
 
     for (uint64_t nth = 1; status != WAL_OK; nth++) {
-        struct wal_error error = KIT_ERROR;
-
         faulty_heap_init(&heap, &wal__heap_libc);
         faulty_heap_fail(&heap, nth, false);
         result = (struct wal_import_result){.struct_size = sizeof(result)};
-        status =
-            wal__tree_run(store, paths, 1, WAL__TREE_IMPORT, NULL, &heap.heap, &result, &error);
+        status = wal__tree_run(store, paths, 1, WAL__TREE_IMPORT, NULL, &heap.heap, &result,
+                               kit_error());
         assert_int_equal(heap.live, 0);
         assert_true(status == WAL_OK || status == WAL_ENOMEM);
         assert_int_equal(status == WAL_OK, heap.failures == 0);
@@ -752,11 +743,7 @@ static void write_row(const char *path, const char *mode, const char *session, i
 static void import(struct wal_store *store, const char *path,
                    const struct wal_import_options *options)
 {
-    struct wal_error error = KIT_ERROR;
-
-    if (wal_import_file(store, kit_text(path), options, NULL, &error) != WAL_OK) {
-        fail_msg("%s: %s", path, error.text);
-    }
+    assert_done(wal_import_file(store, kit_text(path), options, NULL, kit_error()));
 }
 
 static void check_times(struct wal_store *store, const char *id, int created, int updated)
@@ -1313,7 +1300,6 @@ KIT_TEST(follow__storage_of_opencode)
         assert_ok(wal_session_get_info(session, &info, NULL));
     }
     assert_int_equal(info.documents, 2);
-    wal_session_close(session);
     wal_import_follow_close(follow);
 }
 

@@ -164,11 +164,8 @@ static struct wal_import_result import(struct wal_store *store, const char *path
         .ctx = seen != NULL ? seen : &unused,
     };
     struct wal_import_result result = {.struct_size = sizeof(result)};
-    struct wal_error error = KIT_ERROR;
 
-    if (wal_import_tree(store, paths, 1, &options, &result, &error) != WAL_OK) {
-        fail_msg("%s: %s", path, error.text);
-    }
+    assert_done(wal_import_tree(store, paths, 1, &options, &result, kit_error()));
     return result;
 }
 
@@ -363,7 +360,6 @@ KIT_TEST(select__link_to_the_folder_of_projects_that_is_not_followed_is_a_failur
     assert_int_equal(import(store, "home/.claude", 0, &seen).failed, 1);
     assert_int_equal(seen.status, WAL_EOUTSIDE);
     assert_string_equal(seen.failed, "home/.claude/projects");
-    kit_close(store);
 }
 
 KIT_TEST(select__links_in_a_circle_end)
@@ -374,7 +370,6 @@ KIT_TEST(select__links_in_a_circle_end)
     assert_int_equal(symlink("../projects", "home/.claude/projects/q"), 0);
     assert_int_equal(symlink("../../..", "home/.claude/projects/r"), 0);
     assert_sessions(store, "home", 1);
-    kit_close(store);
 }
 
 KIT_TEST(select__path_in_a_clients_folder_decides_the_dialect)
@@ -387,7 +382,6 @@ KIT_TEST(select__path_in_a_clients_folder_decides_the_dialect)
     assert_source(store, ID_1, "claude 0 projects/p/" ID_1 ".jsonl");
     assert_sessions(store, "home/plain", 1);
     assert_source(store, ID_2, "lines 0 " ID_2 ".jsonl");
-    kit_close(store);
 }
 
 KIT_TEST(unread__client_is_named_and_nothing_is_imported)
@@ -418,7 +412,6 @@ KIT_TEST(unread__file_given_by_its_path_keeps_the_name_of_its_client)
     add_claude("home", ".qoder/projects/p/" ID_1 ".jsonl", ID_1, "one", 1, 2);
     assert_sessions(store, "home/.qoder/projects/p/" ID_1 ".jsonl", 1);
     assert_source(store, ID_1, "claude 0 .qoder/projects/p/" ID_1 ".jsonl");
-    kit_close(store);
 }
 
 KIT_TEST(unread__client_without_a_folder_is_known_by_the_name_of_its_file)
@@ -430,7 +423,6 @@ KIT_TEST(unread__client_without_a_folder_is_known_by_the_name_of_its_file)
     add_text("work", "b/.aider.chat.history.md", "# chat\n");
     assert_int_equal(import(store, "work", 0, &seen).failed, 1);
     assert_non_null(strstr(seen.text, "2 files with sessions of Aider"));
-    kit_close(store);
 }
 
 KIT_TEST(select__all_files)
@@ -719,7 +711,6 @@ KIT_TEST(identity__rewritten_file_replaces_its_older_form)
     }
     session = kit_session(store, "s");
     assert_slice(kit_info(session).source, "pi 0 sessions/p/s.jsonl");
-    wal_session_close(session);
 }
 
 KIT_TEST(identity__older_form_adds_nothing)

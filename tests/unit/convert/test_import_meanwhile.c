@@ -222,12 +222,9 @@ static enum wal_status import(struct wal_store *store, const char *path, uint64_
 
 static void must_import(struct wal_store *store, const char *path)
 {
-    struct wal_error error = KIT_ERROR;
     uint64_t appended;
 
-    if (import(store, path, &appended, &error) != WAL_OK) {
-        fail_msg("%s: %s", path, error.text);
-    }
+    assert_done(import(store, path, &appended, kit_error()));
 }
 
 /* --- the loop ------------------------------------------------------------- */
@@ -277,9 +274,7 @@ static bool run(const struct scene *scene, unsigned write, unsigned at, unsigned
     }
     /* Imported again, the file is there, and then adds nothing. */
     must_import(store, scene->path);
-    if (import(store, scene->path, &appended, &error) != WAL_OK) {
-        fail_msg("%s", error.text);
-    }
+    assert_done(import(store, scene->path, &appended, kit_error()));
     assert_int_equal(appended, 0);
     if (other.is_written) {
         check_written(store, write, at);

@@ -63,11 +63,8 @@ static void import(struct wal_store *store, const char *path, char issues[TEXT_S
     const struct wal_import_options options = {
         .struct_size = sizeof(options), .report = on_report, .ctx = issues};
     struct wal_import_result result = {.struct_size = sizeof(result)};
-    struct wal_error error = KIT_ERROR;
 
-    if (wal_import_file(store, kit_text(path), &options, &result, &error) != WAL_OK) {
-        fail_msg("%s: %s", path, error.text);
-    }
+    assert_done(wal_import_file(store, kit_text(path), &options, &result, kit_error()));
 }
 
 /* "ID<PARENT META " of each entry. */

@@ -39,10 +39,7 @@ static struct stat stat_of(const char *path)
 /* The flush returns this status, and names the file. */
 static void refuses(struct wal_view *view, enum wal_status status, const char *text)
 {
-    struct wal_error error = KIT_ERROR;
-
-    assert_int_equal(wal_view_flush(view, NULL, &error), status);
-    assert_error(&error, status, text);
+    assert_fails(wal_view_flush(view, NULL, kit_error()), status, text);
 }
 
 /* ----------------------------------------------------------- growing --- */
@@ -828,9 +825,8 @@ static void step(struct growing *growing, bool is_import)
         snprintf(title, sizeof(title), "title %u", growing->count);
         assert_ok(wal_session_update(growing->session, rename_it, title, NULL));
     } else if (kind == 18 && below(growing, 3) == 0) {
-        struct wal_error error = KIT_ERROR;
         enum wal_status status = wal_session_redact(
-            growing->session, kit_text(view_kit_id(any(growing))), kit_text(""), NULL, &error);
+            growing->session, kit_text(view_kit_id(any(growing))), kit_text(""), NULL, kit_error());
         assert_true(status == WAL_OK || status == WAL_EREDACTED);
     }
 }
@@ -924,8 +920,7 @@ static void fail_each(const char *dialect, bool sticky)
         faulty_heap_fail(&faulty, n, sticky);
         view = open_view(store, session, dialect, &faulty.heap);
         for (unsigned i = 0; i < 2 && view != NULL; i++) {
-            struct wal_error error = KIT_ERROR;
-            status = wal_view_flush(view, NULL, &error);
+            status = wal_view_flush(view, NULL, kit_error());
             assert_true(status == WAL_OK || status == WAL_ENOMEM);
             if (i == 0) {
                 make(session, rows, rows + 1);

@@ -66,11 +66,8 @@ static void write_row(struct wal_view *view, unsigned id, const char *parent, co
 static struct wal_view_import_result take(struct wal_view *view)
 {
     struct wal_view_import_result report = {.struct_size = sizeof(report)};
-    struct wal_error error = KIT_ERROR;
 
-    if (wal_view_import(view, &report, &error) != WAL_OK) {
-        fail_msg("%s: %s", error.file, error.text);
-    }
+    assert_done(wal_view_import(view, &report, kit_error()));
     return report;
 }
 
@@ -174,13 +171,12 @@ KIT_TEST(view_import__head_elsewhere_creates_a_branch)
     struct wal_store *store = kit_store();
     struct wal_session *session = imported(store, 4);
     struct wal_view *view = view_kit_open(store, session, "claude", "root");
-    struct wal_error error = KIT_ERROR;
 
     (void)view_kit_flush(view);
     view_kit_message(session, 9, 0, "user", "appended");
     write_row(view, 5, view_kit_id(4), "of the client");
     write_row(view, 6, view_kit_id(5), "and more of it");
-    assert_int_equal(wal_view_flush(view, NULL, &error), WAL_ECHANGED);
+    assert_int_equal(wal_view_flush(view, NULL, kit_error()), WAL_ECHANGED);
     assert_int_equal(take(view).appended, 2);
     expect_parent(session, view_kit_id(5), view_kit_id(4));
     expect_head(session, view_kit_id(9));
@@ -219,7 +215,6 @@ KIT_TEST(view_import__unterminated_line_waits)
     struct wal_store *store = kit_store();
     struct wal_session *session = imported(store, 2);
     struct wal_view *view = view_kit_open(store, session, "claude", "root");
-    struct wal_error error = KIT_ERROR;
 
     (void)view_kit_flush(view);
     write_row(view, 3, view_kit_id(2), "whole");
@@ -228,7 +223,7 @@ KIT_TEST(view_import__unterminated_line_waits)
     assert_int_equal(take(view).lines, 0);
     /* A file that another program is writing is not replaced. */
     view_kit_message(session, 9, 0, "user", "appended");
-    assert_int_equal(wal_view_flush(view, NULL, &error), WAL_ECHANGED);
+    assert_int_equal(wal_view_flush(view, NULL, kit_error()), WAL_ECHANGED);
     add_text(view, "000000000003\",\"type\":\"user\",\"message\":{\"role\":"
                    "\"user\",\"content\":\"late\"},\"uuid\":"
                    "\"00000004-0000-4000-8000-000000000004\"}\n");
@@ -315,7 +310,6 @@ KIT_TEST(view_import__interrupted_append_is_refused)
     struct wal_store *store = kit_store();
     struct wal_session *session = imported(store, 4);
     struct wal_view *view = view_kit_open(store, session, "claude", "root");
-    struct wal_error error = KIT_ERROR;
     struct stat stat_of_file;
     char path[4096];
 
@@ -336,8 +330,7 @@ KIT_TEST(view_import__interrupted_append_is_refused)
     store = kit_store();
     session = kit_session(store, view_kit_id(0xFFFF));
     view = view_kit_open(store, session, "claude", "root");
-    assert_int_equal(wal_view_import(view, NULL, &error), WAL_EBUSY);
-    assert_error(&error, WAL_EBUSY, "interrupted");
+    assert_fails(wal_view_import(view, NULL, kit_error()), WAL_EBUSY, "interrupted");
     (void)view_kit_flush(view);
     view_kit_assert_full_export(store, session, "claude", "root");
     wal_view_close(view);
@@ -384,20 +377,19 @@ KIT_TEST(view_import__other_beginning_is_refused)
     struct wal_store *store = kit_store();
     struct wal_session *session = imported(store, 2);
     struct wal_view *view = view_kit_open(store, session, "claude", "root");
-    struct wal_error error = KIT_ERROR;
     char *data;
     size_t size;
 
-    assert_int_equal(wal_view_import(view, NULL, &error), WAL_ENOTFOUND);
+    assert_int_equal(wal_view_import(view, NULL, kit_error()), WAL_ENOTFOUND);
     (void)view_kit_flush(view);
     data = kit_read_file(view_kit_path(view), &size);
     data[size - 3] ^= 1;
     view_kit_write(view_kit_path(view), data, size, false);
     write_row(view, 3, view_kit_id(2), "after it");
-    assert_int_equal(wal_view_import(view, NULL, &error), WAL_ECHANGED);
+    assert_int_equal(wal_view_import(view, NULL, kit_error()), WAL_ECHANGED);
     assert_int_equal(count_entries(session), 2);
     assert_int_equal(unlink(view_kit_path(view)), 0);
-    assert_int_equal(wal_view_import(view, NULL, &error), WAL_ENOTFOUND);
+    assert_int_equal(wal_view_import(view, NULL, kit_error()), WAL_ENOTFOUND);
     free(data);
     wal_view_close(view);
 }
@@ -503,15 +495,14 @@ KIT_TEST(view_import__file_finds_its_view)
     struct wal_session *session = imported(store, 2);
     struct wal_view *view = view_kit_open(store, session, "claude", "root");
     struct wal_view_info place = {.struct_size = sizeof(place)};
-    struct wal_error error = KIT_ERROR;
 
-    assert_int_equal(wal_view_find(store, kit_text(view_kit_path(view)), &place, &error),
+    assert_int_equal(wal_view_find(store, kit_text(view_kit_path(view)), &place, kit_error()),
                      WAL_ENOTFOUND);
     (void)view_kit_flush(view);
     view_kit_write("root/nearby.jsonl", "{}\n", 3, false);
-    assert_int_equal(wal_view_find(store, kit_text("root/nearby.jsonl"), &place, &error),
+    assert_int_equal(wal_view_find(store, kit_text("root/nearby.jsonl"), &place, kit_error()),
                      WAL_ENOTFOUND);
-    assert_ok(wal_view_find(store, kit_text(view_kit_path(view)), &place, &error));
+    assert_ok(wal_view_find(store, kit_text(view_kit_path(view)), &place, kit_error()));
     assert_string_equal(place.session, view_kit_id(0xFFFF));
     assert_string_equal(place.dialect, "claude");
     assert_string_equal(strrchr(place.root, '/') + 1, "root");
@@ -574,12 +565,9 @@ static const char *list(struct wal_store *store, uint32_t flags, const char *ses
         .struct_size = sizeof(options), .flags = flags, .session = kit_text(session)};
     struct wal_view_info info = WAL_INIT(wal_view_info);
     struct wal_view_cursor *cursor = NULL;
-    struct wal_error error = KIT_ERROR;
 
     text[0] = '\0';
-    if (wal_view_cursor_open(store, &options, &cursor, &error) != WAL_OK) {
-        fail_msg("%s: %s", error.file, error.text);
-    }
+    assert_done(wal_view_cursor_open(store, &options, &cursor, kit_error()));
     while (wal_view_cursor_next(cursor, &info, NULL) == WAL_OK) {
         size_t size = strlen(info.session);
         size_t at = strlen(text);
@@ -846,37 +834,36 @@ KIT_TEST(view_list__without_arguments_fails)
     struct wal_view_cursor_options options = WAL_INIT(wal_view_cursor_options);
     struct wal_view_info info = WAL_INIT(wal_view_info);
     struct wal_view_cursor *cursor = NULL;
-    struct wal_error error = KIT_ERROR;
     char large[5000];
 
-    assert_int_equal(wal_view_cursor_open(NULL, NULL, &cursor, &error), WAL_EINVAL);
-    assert_int_equal(wal_view_cursor_open(store, NULL, NULL, &error), WAL_EINVAL);
+    assert_int_equal(wal_view_cursor_open(NULL, NULL, &cursor, kit_error()), WAL_EINVAL);
+    assert_int_equal(wal_view_cursor_open(store, NULL, NULL, kit_error()), WAL_EINVAL);
     options.flags = 2;
-    assert_int_equal(wal_view_cursor_open(store, &options, &cursor, &error), WAL_EINVAL);
+    assert_int_equal(wal_view_cursor_open(store, &options, &cursor, kit_error()), WAL_EINVAL);
     options.flags = 0;
     memset(large, 'x', sizeof(large));
     options.session = (struct wal_slice){large, WAL_ID_SIZE};
-    assert_int_equal(wal_view_cursor_open(store, &options, &cursor, &error), WAL_EINVAL);
-    assert_int_equal(wal_view_cursor_next(NULL, &info, &error), WAL_EINVAL);
+    assert_int_equal(wal_view_cursor_open(store, &options, &cursor, kit_error()), WAL_EINVAL);
+    assert_int_equal(wal_view_cursor_next(NULL, &info, kit_error()), WAL_EINVAL);
     wal_view_cursor_close(NULL);
-    assert_int_equal(wal_view_root_add(store, kit_text("no"), kit_text("."), &error),
+    assert_int_equal(wal_view_root_add(store, kit_text("no"), kit_text("."), kit_error()),
                      WAL_ENOTFOUND);
-    assert_int_equal(wal_view_root_add(store, kit_text("claude"), kit_text("nothing"), &error),
+    assert_int_equal(wal_view_root_add(store, kit_text("claude"), kit_text("nothing"), kit_error()),
                      WAL_ENOTFOUND);
-    assert_int_equal(wal_view_root_add(store, kit_text("claude"), kit_text(""), &error),
+    assert_int_equal(wal_view_root_add(store, kit_text("claude"), kit_text(""), kit_error()),
                      WAL_EINVAL);
     assert_int_equal(wal_view_root_add(store, kit_text("claude"),
-                                       (struct wal_slice){large, sizeof(large)}, &error),
+                                       (struct wal_slice){large, sizeof(large)}, kit_error()),
                      WAL_EINVAL);
-    assert_int_equal(wal_view_root_add(NULL, kit_text("claude"), kit_text("."), &error),
+    assert_int_equal(wal_view_root_add(NULL, kit_text("claude"), kit_text("."), kit_error()),
                      WAL_EINVAL);
-    assert_int_equal(wal_view_update(store, NULL, NULL, &error), WAL_EINVAL);
-    assert_int_equal(wal_view_update(store, &info, NULL, &error), WAL_EINVAL);
+    assert_int_equal(wal_view_update(store, NULL, NULL, kit_error()), WAL_EINVAL);
+    assert_int_equal(wal_view_update(store, &info, NULL, kit_error()), WAL_EINVAL);
     memset(info.session, 'x', sizeof(info.session));
     info.root[0] = '/';
-    assert_int_equal(wal_view_update(store, &info, NULL, &error), WAL_EINVAL);
+    assert_int_equal(wal_view_update(store, &info, NULL, kit_error()), WAL_EINVAL);
     kit_close(store);
-    assert_int_equal(wal_view_cursor_open(NULL, NULL, &cursor, &error), WAL_EINVAL);
+    assert_int_equal(wal_view_cursor_open(NULL, NULL, &cursor, kit_error()), WAL_EINVAL);
 }
 
 /* --- what was erased ----------------------------------------------------- */
@@ -947,12 +934,11 @@ KIT_TEST(view_update__leaves_a_view_of_the_trash)
 {
     struct wal_store *store = kit_store();
     struct wal_session *session = listed_session(store, 0xFFFF);
-    struct wal_error error = KIT_ERROR;
 
     (void)view_kit_export(store, session, "claude", "root");
     assert_ok(wal_session_trash(session, NULL));
     assert_string_equal(list(store, WAL_VIEW_CURSOR_STALE, ""), "");
-    assert_int_equal(update(store, &error), WAL_ETRASHED);
+    assert_int_equal(update(store, kit_error()), WAL_ETRASHED);
     assert_true(view_kit_contains("root", "the-canary"));
 }
 
@@ -984,16 +970,15 @@ KIT_TEST(view_update__of_a_root_that_is_gone_fails)
 {
     struct wal_store *store = kit_store();
     struct wal_session *session = listed_session(store, 0xFFFF);
-    struct wal_error error = KIT_ERROR;
     struct wal_view_info info;
 
     (void)view_kit_export(store, session, "claude", "root");
     info = first(store);
     run("rm -r root");
-    assert_int_equal(wal_view_update(store, &info, NULL, &error), WAL_ENOTFOUND);
+    assert_int_equal(wal_view_update(store, &info, NULL, kit_error()), WAL_ENOTFOUND);
     assert_int_not_equal(access("root", F_OK), 0);
     view_kit_write("root", "x", 1, false);
-    assert_int_equal(wal_view_update(store, &info, NULL, &error), WAL_ENOTFOUND);
+    assert_int_equal(wal_view_update(store, &info, NULL, kit_error()), WAL_ENOTFOUND);
 }
 
 /* A root whose states may not be read, or where no directory of states is. */
@@ -1141,13 +1126,12 @@ KIT_TEST(view_roots__without_files_are_not_kept)
 
 static void refuses(struct wal_store *store, struct wal_slice dialect, struct wal_slice root)
 {
-    struct wal_error error = KIT_ERROR;
     int32_t is_new = 7;
 
-    assert_int_equal(wal_store_add_view_root(store, dialect, root, 0, &is_new, &error), WAL_EINVAL);
-    assert_error(&error, WAL_EINVAL, "path");
+    assert_fails(wal_store_add_view_root(store, dialect, root, 0, &is_new, kit_error()), WAL_EINVAL,
+                 "path");
     assert_int_equal(is_new, 7);
-    assert_int_equal(wal_store_remove_view_root(store, dialect, root, &error), WAL_EINVAL);
+    assert_int_equal(wal_store_remove_view_root(store, dialect, root, kit_error()), WAL_EINVAL);
 }
 
 KIT_TEST(view_roots__misuse_is_refused)

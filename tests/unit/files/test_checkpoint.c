@@ -78,7 +78,6 @@ KIT_TEST(checkpoint__large_and_binary_content)
     assert_memory_equal(data, back, SIZE);
     wal_blob_close(blob);
     wal_file_cursor_close(checkpoint);
-    kit_work_end(&work);
     free(data);
     free(back);
 }
@@ -247,7 +246,6 @@ KIT_TEST(checkpoint__disabled_records_nothing)
     work.session = fork;
     assert_int_equal(kit_checkpoint(&work, "d", "a").flags, WAL_CHECKPOINT_OFF);
     work.session = source;
-    wal_session_close(fork);
 }
 
 /* --- documents ----------------------------------------------------------- */
@@ -260,15 +258,14 @@ KIT_TEST(checkpoint__is_not_listed_as_a_document)
                                              .flags = WAL_DOC_CURSOR_HISTORY};
     struct wal_doc doc = {.struct_size = sizeof(doc), .key = slice};
     struct wal_batch batch = {.struct_size = sizeof(batch), .documents = &doc, .document_count = 1};
-    struct wal_error error = KIT_ERROR;
     struct wal_doc_cursor *docs;
 
     struct kit_work work = kit_work_begin(0);
 
     kit_checkpoint(&work, "c", "a");
     doc.value = kit_text("{}");
-    assert_int_equal(wal_doc_put(work.store, work.session, &doc, NULL, &error), WAL_EINVAL);
-    assert_error(&error, WAL_EINVAL, "reserved");
+    assert_fails(wal_doc_put(work.store, work.session, &doc, NULL, kit_error()), WAL_EINVAL,
+                 "reserved");
     assert_int_equal(wal_doc_put(work.store, NULL, &doc, NULL, NULL), WAL_EINVAL);
     assert_int_equal(wal_doc_delete(work.store, work.session, &doc, NULL, NULL), WAL_EINVAL);
     assert_int_equal(wal_batch_commit(work.session, &batch, NULL, NULL, NULL), WAL_EINVAL);
@@ -297,7 +294,6 @@ KIT_TEST(checkpoint__in_a_store_in_memory)
 
 KIT_TEST(checkpoint__persistence_off_records_nothing)
 {
-    struct wal_error error = KIT_ERROR;
     struct wal_file_change_cursor *changes;
     struct wal_file_cursor *checkpoint;
     struct wal_checkpoint_info info;
@@ -318,7 +314,7 @@ KIT_TEST(checkpoint__persistence_off_records_nothing)
         WAL_ENOTFOUND);
     assert_ok(wal_session_diff(work.session, &changes, NULL));
     assert_string_equal(kit_changes(changes), "");
-    assert_int_equal(kit_try_checkpoint(&work, "c", "../x", &error), WAL_EOUTSIDE);
+    assert_int_equal(kit_try_checkpoint(&work, "c", "../x", kit_error()), WAL_EOUTSIDE);
 }
 
 KIT_TEST(diff__reports_lines_modes_and_binary_files)
@@ -896,9 +892,8 @@ KIT_TEST(checkpoint__invalid_arguments_are_refused)
                      WAL_EINVAL);
     options.id = kit_text("c");
     options.root = kit_text("relative");
-    assert_int_equal(wal_checkpoint_create(work.session, &path, 1, &options, NULL, &error),
-                     WAL_EINVAL);
-    assert_error(&error, WAL_EINVAL, "absolute");
+    assert_fails(wal_checkpoint_create(work.session, &path, 1, &options, NULL, kit_error()),
+                 WAL_EINVAL, "absolute");
     options.root = kit_text("/no/such/place");
     error = KIT_ERROR;
     assert_int_equal(wal_checkpoint_create(work.session, &path, 1, &options, NULL, &error),
@@ -932,14 +927,11 @@ KIT_TEST(checkpoint__too_long_path_is_refused)
 
 KIT_TEST(checkpoint__of_a_session_without_a_root_is_refused)
 {
-    struct wal_error error = KIT_ERROR;
-
     struct kit_work work = kit_work_begin(0);
     struct wal_session *with = work.session;
 
     work.session = kit_create(work.store, "bare");
-    assert_int_equal(kit_try_checkpoint(&work, "c", "a", &error), WAL_EINVAL);
-    assert_error(&error, WAL_EINVAL, "no root");
+    assert_fails(kit_try_checkpoint(&work, "c", "a", kit_error()), WAL_EINVAL, "no root");
     wal_session_close(work.session);
     work.session = with;
 }
@@ -966,17 +958,16 @@ KIT_TEST(checkpoint__unknown_id_is_not_found)
 {
     struct wal_file_cursor *checkpoint;
     struct wal_file_change_cursor *changes;
-    struct wal_error error = KIT_ERROR;
 
     struct kit_work work = kit_work_begin(0);
 
     kit_checkpoint(&work, "c", "a");
-    assert_int_equal(wal_file_cursor_open(work.session, kit_text("d"), &checkpoint, &error),
-                     WAL_ENOTFOUND);
-    assert_error(&error, WAL_ENOTFOUND, "\"d\"");
+    assert_fails(wal_file_cursor_open(work.session, kit_text("d"), &checkpoint, kit_error()),
+                 WAL_ENOTFOUND, "\"d\"");
     assert_int_equal(wal_file_cursor_open(work.session, kit_text(""), &checkpoint, NULL),
                      WAL_EINVAL);
-    assert_int_equal(wal_checkpoint_delete(work.session, kit_text("d"), &error), WAL_ENOTFOUND);
+    assert_int_equal(wal_checkpoint_delete(work.session, kit_text("d"), kit_error()),
+                     WAL_ENOTFOUND);
     assert_ok(wal_checkpoint_delete(work.session, kit_text("c"), NULL));
     assert_int_equal(wal_checkpoint_delete(work.session, kit_text("c"), NULL), WAL_ENOTFOUND);
     assert_int_equal(
@@ -1043,7 +1034,6 @@ KIT_TEST(checkpoint__damaged_content_is_reported_with_its_file)
 KIT_TEST(checkpoint__damaged_list_is_reported)
 {
     struct wal_file_cursor *checkpoint = NULL;
-    struct wal_error error = KIT_ERROR;
 
     struct kit_work work = kit_work_begin(0);
 
@@ -1053,9 +1043,8 @@ KIT_TEST(checkpoint__damaged_list_is_reported)
     damage("AGWALFIL");
     work.store = kit_open("store", 0);
     work.session = kit_session(work.store, "s");
-    assert_int_equal(wal_file_cursor_open(work.session, kit_text("c"), &checkpoint, &error),
-                     WAL_ECORRUPT);
-    assert_error(&error, WAL_ECORRUPT, "list of files");
+    assert_fails(wal_file_cursor_open(work.session, kit_text("c"), &checkpoint, kit_error()),
+                 WAL_ECORRUPT, "list of files");
     assert_null(checkpoint);
     assert_int_equal(kit_try_checkpoint(&work, "c", "b", NULL), WAL_ECORRUPT);
     kit_checkpoint(&work, "d", "a");
@@ -1064,14 +1053,12 @@ KIT_TEST(checkpoint__damaged_list_is_reported)
 
 KIT_TEST(checkpoint__read_only_store_is_refused)
 {
-    struct wal_error error = KIT_ERROR;
-
     struct kit_work work = kit_work_begin(0);
 
     kit_write(&work, "a", "1");
     kit_checkpoint(&work, "c", "a");
     kit_work_reopen(&work, WAL_OPEN_READ_ONLY);
-    assert_int_equal(kit_try_checkpoint(&work, "d", "a", &error), WAL_EREADONLY);
+    assert_int_equal(kit_try_checkpoint(&work, "d", "a", kit_error()), WAL_EREADONLY);
     assert_int_equal(wal_session_set_checkpointing(work.session, 0, NULL), WAL_EREADONLY);
     assert_int_equal(wal_checkpoint_delete(work.session, kit_text("c"), NULL), WAL_EREADONLY);
     assert_string_equal(kit_files(&work, work.session, "c"), "a=1");

@@ -712,7 +712,4 @@ KIT_TEST(rewind_threads__one_at_a_time)
     tree_assert_content("a", "0\n");
     tree_assert_content("b", "0\n");
     assert_string_equal(tree_names(), "a b");
-    wal_session_close(session);
-    kit_close(stores[1]);
-    kit_close(stores[0]);
 }

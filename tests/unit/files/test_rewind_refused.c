@@ -89,11 +89,10 @@ KIT_TEST(rewind_refused__persistence_off)
     struct wal_rewind_options options = {.struct_size = sizeof(options),
                                          .root = kit_text("relative")};
     struct wal_file_change_cursor *changes = NULL;
-    struct wal_error error = KIT_ERROR;
     struct kit_rewind_result answer = kit_rewind(session, "c");
 
     assert_rewind_refused(&answer, WAL_ENOTFOUND, "no checkpoint \"c\"");
-    assert_int_equal(wal_rewind(session, kit_text("c"), &options, NULL, &changes, &error),
+    assert_int_equal(wal_rewind(session, kit_text("c"), &options, NULL, &changes, kit_error()),
                      WAL_EINVAL);
 }
 
@@ -104,24 +103,23 @@ KIT_TEST(rewind_refused__invalid_arguments)
     struct wal_rewind_options options = {.struct_size = sizeof(options), .flags = 8};
     struct wal_file_change_cursor *changes = NULL;
     struct wal_rewind_result result = {.struct_size = sizeof(result)};
-    struct wal_error error = KIT_ERROR;
 
-    assert_int_equal(wal_rewind(session, kit_text("c"), &options, NULL, &changes, &error),
-                     WAL_EINVAL);
-    assert_error(&error, WAL_EINVAL, "flags");
+    assert_fails(wal_rewind(session, kit_text("c"), &options, NULL, &changes, kit_error()),
+                 WAL_EINVAL, "flags");
     options.flags = 0;
     options.root = kit_text("not/absolute");
-    assert_int_equal(wal_rewind(session, kit_text("c"), &options, NULL, &changes, &error),
-                     WAL_EINVAL);
-    assert_error(&error, WAL_EINVAL, "absolute");
+    assert_fails(wal_rewind(session, kit_text("c"), &options, NULL, &changes, kit_error()),
+                 WAL_EINVAL, "absolute");
     options.root = kit_text("");
     options.struct_size--;
-    assert_int_equal(wal_rewind(session, kit_text("c"), &options, NULL, &changes, &error),
+    assert_int_equal(wal_rewind(session, kit_text("c"), &options, NULL, &changes, kit_error()),
                      WAL_EINVAL);
-    assert_int_equal(wal_rewind(session, kit_text(""), NULL, NULL, &changes, &error), WAL_EINVAL);
-    assert_int_equal(wal_rewind(NULL, kit_text("c"), NULL, NULL, &changes, &error), WAL_EINVAL);
+    assert_int_equal(wal_rewind(session, kit_text(""), NULL, NULL, &changes, kit_error()),
+                     WAL_EINVAL);
+    assert_int_equal(wal_rewind(NULL, kit_text("c"), NULL, NULL, &changes, kit_error()),
+                     WAL_EINVAL);
     result.struct_size--;
-    assert_int_equal(wal_rewind(session, kit_text("c"), NULL, &result, &changes, &error),
+    assert_int_equal(wal_rewind(session, kit_text("c"), NULL, &result, &changes, kit_error()),
                      WAL_EINVAL);
     assert_null(changes);
     check_untouched(session);

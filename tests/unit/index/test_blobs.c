@@ -127,11 +127,9 @@ KIT_TEST(blobs__unknown_content_is_not_found)
 {
     const uint8_t digest[WAL_DIGEST_SIZE] = {1, 2, 3};
     struct wal_store *store = kit_store();
-    struct wal_error error = KIT_ERROR;
     struct wal_blob *blob = NULL;
 
-    assert_int_equal(wal_blob_open(store, digest, &blob, &error), WAL_ENOTFOUND);
-    assert_error(&error, WAL_ENOTFOUND, "010203");
+    assert_fails(wal_blob_open(store, digest, &blob, kit_error()), WAL_ENOTFOUND, "010203");
     assert_null(blob);
 }
 
@@ -139,36 +137,35 @@ KIT_TEST(blobs__misuse_changes_nothing)
 {
     const struct wal_slice nothing = {NULL, 5};
     struct wal_store *store = kit_store();
-    struct wal_error error = KIT_ERROR;
     uint8_t digest[WAL_DIGEST_SIZE] = {7};
     struct wal_blob_writer *writer = NULL;
     struct wal_blob *blob = NULL;
     uint64_t got = 77;
     char byte;
 
-    assert_int_equal(wal_blob_put(NULL, kit_text("a"), digest, &error), WAL_EINVAL);
-    assert_int_equal(wal_blob_put(store, nothing, digest, &error), WAL_EINVAL);
-    assert_int_equal(wal_blob_put(store, kit_text("a"), NULL, &error), WAL_EINVAL);
+    assert_int_equal(wal_blob_put(NULL, kit_text("a"), digest, kit_error()), WAL_EINVAL);
+    assert_int_equal(wal_blob_put(store, nothing, digest, kit_error()), WAL_EINVAL);
+    assert_int_equal(wal_blob_put(store, kit_text("a"), NULL, kit_error()), WAL_EINVAL);
     assert_int_equal(digest[0], 7);
-    assert_int_equal(wal_blob_create(store, NULL, &error), WAL_EINVAL);
-    assert_int_equal(wal_blob_create(NULL, &writer, &error), WAL_EINVAL);
-    assert_int_equal(wal_blob_write(NULL, kit_text("a"), &error), WAL_EINVAL);
-    assert_int_equal(wal_blob_finish(NULL, digest, NULL, &error), WAL_EINVAL);
-    assert_ok(wal_blob_create(store, &writer, &error));
-    assert_int_equal(wal_blob_write(writer, nothing, &error), WAL_EINVAL);
-    assert_ok(wal_blob_write(writer, kit_text("a"), &error));
-    assert_ok(wal_blob_finish(writer, digest, NULL, &error));
-    assert_int_equal(wal_blob_write(writer, kit_text("a"), &error), WAL_EINVAL);
+    assert_int_equal(wal_blob_create(store, NULL, kit_error()), WAL_EINVAL);
+    assert_int_equal(wal_blob_create(NULL, &writer, kit_error()), WAL_EINVAL);
+    assert_int_equal(wal_blob_write(NULL, kit_text("a"), kit_error()), WAL_EINVAL);
+    assert_int_equal(wal_blob_finish(NULL, digest, NULL, kit_error()), WAL_EINVAL);
+    assert_ok(wal_blob_create(store, &writer, kit_error()));
+    assert_int_equal(wal_blob_write(writer, nothing, kit_error()), WAL_EINVAL);
+    assert_ok(wal_blob_write(writer, kit_text("a"), kit_error()));
+    assert_ok(wal_blob_finish(writer, digest, NULL, kit_error()));
+    assert_int_equal(wal_blob_write(writer, kit_text("a"), kit_error()), WAL_EINVAL);
     wal_blob_discard(writer);
-    assert_int_equal(wal_blob_open(store, NULL, &blob, &error), WAL_EINVAL);
-    assert_int_equal(wal_blob_open(store, digest, NULL, &error), WAL_EINVAL);
-    assert_int_equal(wal_blob_open(NULL, digest, &blob, &error), WAL_EINVAL);
-    assert_ok(wal_blob_open(store, digest, &blob, &error));
-    assert_int_equal(wal_blob_read(blob, 0, NULL, 1, &got, &error), WAL_EINVAL);
-    assert_int_equal(wal_blob_read(blob, 0, &byte, 1, NULL, &error), WAL_EINVAL);
-    assert_int_equal(wal_blob_read(NULL, 0, &byte, 1, &got, &error), WAL_EINVAL);
+    assert_int_equal(wal_blob_open(store, NULL, &blob, kit_error()), WAL_EINVAL);
+    assert_int_equal(wal_blob_open(store, digest, NULL, kit_error()), WAL_EINVAL);
+    assert_int_equal(wal_blob_open(NULL, digest, &blob, kit_error()), WAL_EINVAL);
+    assert_ok(wal_blob_open(store, digest, &blob, kit_error()));
+    assert_int_equal(wal_blob_read(blob, 0, NULL, 1, &got, kit_error()), WAL_EINVAL);
+    assert_int_equal(wal_blob_read(blob, 0, &byte, 1, NULL, kit_error()), WAL_EINVAL);
+    assert_int_equal(wal_blob_read(NULL, 0, &byte, 1, &got, kit_error()), WAL_EINVAL);
     assert_int_equal(got, 77);
-    assert_ok(wal_blob_read(blob, UINT64_MAX, &byte, UINT64_MAX, &got, &error));
+    assert_ok(wal_blob_read(blob, UINT64_MAX, &byte, UINT64_MAX, &got, kit_error()));
     assert_int_equal(got, 0);
     assert_int_equal(wal_blob_size(NULL), 0);
     wal_blob_close(blob);
@@ -179,7 +176,6 @@ KIT_TEST(blobs__pieces_in_any_order)
 {
     struct wal_store *store = kit_store();
     struct kit_content content = kit_content(5, 3 * KIT_MIB + 77, true);
-    struct wal_error error = KIT_ERROR;
     uint8_t digest[WAL_DIGEST_SIZE];
     uint8_t *bytes = malloc(2 * KIT_MIB);
     struct wal_blob *blob = NULL;
@@ -187,14 +183,14 @@ KIT_TEST(blobs__pieces_in_any_order)
 
     assert_non_null(bytes);
     kit_put_blob(store, &content, digest);
-    assert_ok(wal_blob_open(store, digest, &blob, &error));
+    assert_ok(wal_blob_open(store, digest, &blob, kit_error()));
     for (int i = 0; i < 60; i++) {
         uint64_t offset = kit_random(&random) % content.size;
         uint64_t size = kit_random(&random) % (2 * KIT_MIB);
         uint64_t left = content.size - offset;
         uint64_t got = 0;
 
-        assert_ok(wal_blob_read(blob, offset, bytes, size, &got, &error));
+        assert_ok(wal_blob_read(blob, offset, bytes, size, &got, kit_error()));
         assert_int_equal(got, size < left ? size : left);
         assert_memory_equal(bytes, content.data + offset, got);
     }
@@ -231,24 +227,20 @@ static bool is_long(void)
 static void write_piece(struct wal_blob_writer *writer, const struct kit_content *content,
                         uint64_t from, uint64_t to)
 {
-    struct wal_error error = KIT_ERROR;
     struct wal_slice piece = {content->data + from, to - from};
 
-    if (wal_blob_write(writer, piece, &error) != WAL_OK) {
-        fail_msg("%s", error.text);
-    }
+    assert_done(wal_blob_write(writer, piece, kit_error()));
 }
 
 /* Pieces of the size, or of sizes by chance when it is 0. */
 static void write_all(struct wal_store *store, const struct kit_content *content, uint64_t size,
                       uint8_t digest[WAL_DIGEST_SIZE])
 {
-    struct wal_error error = KIT_ERROR;
     struct wal_blob_writer *writer = NULL;
     uint64_t state = content->size + 1;
     uint64_t total = 77;
 
-    assert_ok(wal_blob_create(store, &writer, &error));
+    assert_ok(wal_blob_create(store, &writer, kit_error()));
     for (uint64_t at = 0; at < content->size;) {
         uint64_t piece = size != 0 ? size : kit_random(&state) % 700000;
 
@@ -258,11 +250,9 @@ static void write_all(struct wal_store *store, const struct kit_content *content
         write_piece(writer, content, at, at + piece);
         at += piece;
     }
-    if (wal_blob_finish(writer, digest, &total, &error) != WAL_OK) {
-        fail_msg("%s", error.text);
-    }
+    assert_done(wal_blob_finish(writer, digest, &total, kit_error()));
     assert_int_equal(total, content->size);
-    assert_int_equal(wal_blob_finish(writer, NULL, NULL, &error), WAL_EINVAL);
+    assert_int_equal(wal_blob_finish(writer, NULL, NULL, kit_error()), WAL_EINVAL);
     wal_blob_discard(writer);
 }
 
@@ -293,13 +283,12 @@ KIT_TEST(stream__unfinished_content_is_not_found)
 {
     struct wal_store *store = kit_store();
     struct kit_content content = kit_content(9, 3 * KIT_MIB, true);
-    struct wal_error error = KIT_ERROR;
     struct wal_blob_writer *writer = NULL;
     uint8_t digest[WAL_DIGEST_SIZE];
     struct wal_blob *blob = NULL;
     uint64_t bytes;
 
-    assert_ok(wal_blob_create(store, &writer, &error));
+    assert_ok(wal_blob_create(store, &writer, kit_error()));
     write_piece(writer, &content, 0, content.size);
     wal_blob_discard(writer);
     wal_blob_discard(NULL);
@@ -309,7 +298,7 @@ KIT_TEST(stream__unfinished_content_is_not_found)
     /* Two of its chunks were there. */
     assert_true(kit_store_info(store).pack_bytes - bytes < bytes);
     kit_check_blob(store, digest, &content);
-    assert_ok(wal_blob_open(store, digest, &blob, &error));
+    assert_ok(wal_blob_open(store, digest, &blob, kit_error()));
     wal_blob_close(blob);
     wal_blob_close(NULL);
     kit_content_free(&content);
@@ -331,20 +320,15 @@ static void fill(uint8_t *piece, uint64_t size, uint64_t number)
 static void check_large(struct wal_store *store, const uint8_t *digest, uint64_t mib,
                         uint8_t *piece, uint8_t *read)
 {
-    struct wal_error error = KIT_ERROR;
     struct wal_blob *blob = NULL;
     uint64_t got = 0;
 
-    if (wal_blob_open(store, digest, &blob, &error) != WAL_OK) {
-        fail_msg("%s", error.text);
-    }
+    assert_done(wal_blob_open(store, digest, &blob, kit_error()));
     assert_int_equal(wal_blob_size(blob), mib * KIT_MIB);
     for (uint64_t i = 0; i <= mib; i++) {
         uint64_t number = i < mib ? i : mib / 2;
 
-        if (wal_blob_read(blob, number * KIT_MIB, read, KIT_MIB, &got, &error) != WAL_OK) {
-            fail_msg("%s", error.text);
-        }
+        assert_done(wal_blob_read(blob, number * KIT_MIB, read, KIT_MIB, &got, kit_error()));
         fill(piece, KIT_MIB, number);
         assert_int_equal(got, KIT_MIB);
         assert_memory_equal(read, piece, KIT_MIB);
@@ -359,7 +343,6 @@ KIT_TEST(stream__memory_is_bounded)
     const uint64_t mib = is_long() ? 10240 : 300;
     uint8_t *piece = malloc(KIT_MIB);
     uint8_t *read = malloc(KIT_MIB);
-    struct wal_error error = KIT_ERROR;
     struct wal_blob_writer *writer = NULL;
     struct wal_store *store = NULL;
     uint8_t digest[WAL_DIGEST_SIZE];
@@ -369,22 +352,20 @@ KIT_TEST(stream__memory_is_bounded)
     assert_non_null(read);
     in_use = 0;
     peak = 0;
-    assert_ok(wal__store_open("store", &options, &measured, &wal__io_posix, &store, &error));
-    assert_ok(wal_blob_create(store, &writer, &error));
+    assert_ok(wal__store_open("store", &options, &measured, &wal__io_posix, &store, kit_error()));
+    assert_ok(wal_blob_create(store, &writer, kit_error()));
     for (uint64_t i = 0; i < mib; i++) {
         fill(piece, KIT_MIB, i);
-        if (wal_blob_write(writer, (struct wal_slice){piece, KIT_MIB}, &error) != WAL_OK) {
-            fail_msg("%s", error.text);
-        }
+        assert_done(wal_blob_write(writer, (struct wal_slice){piece, KIT_MIB}, kit_error()));
     }
-    assert_ok(wal_blob_finish(writer, digest, &size, &error));
+    assert_ok(wal_blob_finish(writer, digest, &size, kit_error()));
     wal_blob_discard(writer);
     assert_int_equal(size, mib * KIT_MIB);
     check_large(store, digest, mib, piece, read);
     print_message("%llu MiB took %lld KiB of memory\n", (unsigned long long)mib,
                   (long long)(peak / 1024));
     assert_true(peak < 12 * KIT_MIB);
-    assert_ok(wal_close(store, &error));
+    assert_ok(wal_close(store, kit_error()));
     assert_int_equal(in_use, 0);
     free(piece);
     free(read);
@@ -418,7 +399,6 @@ KIT_TEST(stream__chunks_in_another_order_are_refused)
     struct kit_content content = kit_content(1, 2 * KIT_MIB, false);
     struct wal__blob_put_result result = {0};
     struct wal__blob_record record = {.size = 2 * KIT_MIB, .chunk_count = 2};
-    struct wal_error error = KIT_ERROR;
     struct wal__content_guard guard = {NULL, 0};
     struct wal__blob_prepared prepared;
     struct wal_blob *blob = NULL;
@@ -443,9 +423,8 @@ KIT_TEST(stream__chunks_in_another_order_are_refused)
     wal__blob_prepared_deinit(&prepared);
     wal__content_guard_leave(&guard);
     assert_ok(wal_blob_open(store, record.digest.bytes, &blob, NULL));
-    assert_int_equal(wal_blob_read(blob, 0, content.data, content.size, &got, &error),
-                     WAL_ECORRUPT);
-    assert_error(&error, WAL_ECORRUPT, "SHA-256");
+    assert_fails(wal_blob_read(blob, 0, content.data, content.size, &got, kit_error()),
+                 WAL_ECORRUPT, "SHA-256");
     wal_blob_close(blob);
     kit_content_free(&content);
 }
@@ -493,25 +472,19 @@ static uint64_t put(struct wal_store *store, const struct kit_content *content,
                     const struct wal__digest *base, struct wal__digest *digest)
 {
     struct wal__blob_put_result cost = {0};
-    struct wal_error error = KIT_ERROR;
 
-    if (put_unsynced(store, span_of(content), base, WAL__BLOB_OF_RECORDS, digest, &cost, &error) !=
-        WAL_OK) {
-        fail_msg("%s", error.text);
-    }
+    assert_done(put_unsynced(store, span_of(content), base, WAL__BLOB_OF_RECORDS, digest, &cost,
+                             kit_error()));
     return cost.new_bytes;
 }
 
 static uint8_t depth_of(struct wal_store *store, const struct wal__digest *digest)
 {
     struct wal__buf content;
-    struct wal_error error = KIT_ERROR;
     uint8_t depth = 99;
 
     wal__buf_init(&content, &wal__heap_libc);
-    if (wal__chunk_load(&store->core.blobs, digest, &content, &depth, &error) != WAL_OK) {
-        fail_msg("%s", error.text);
-    }
+    assert_done(wal__chunk_load(&store->core.blobs, digest, &content, &depth, kit_error()));
     wal__buf_deinit(&content);
     return depth;
 }
@@ -723,8 +696,6 @@ KIT_TEST(shared__handle_finds_content_of_another)
         assert_int_equal(kit_store_info(stores[1]).pack_bytes, bytes);
         kit_content_free(&content);
     }
-    kit_close(stores[0]);
-    kit_close(stores[1]);
 }
 
 /* One that only reads follows those who write. */
@@ -732,7 +703,6 @@ KIT_TEST(shared__a_reader_follows)
 {
     struct wal_store *store = kit_store();
     struct wal_store *reader = kit_open("store", WAL_OPEN_READ_ONLY);
-    struct wal_error error = KIT_ERROR;
     uint8_t digest[WAL_DIGEST_SIZE];
 
     for (uint32_t i = 0; i < 20; i++) {
@@ -742,7 +712,7 @@ KIT_TEST(shared__a_reader_follows)
         kit_check_blob(reader, digest, &content);
         kit_content_free(&content);
     }
-    assert_int_equal(wal_blob_put(reader, kit_text("x"), digest, &error), WAL_EREADONLY);
+    assert_int_equal(wal_blob_put(reader, kit_text("x"), digest, kit_error()), WAL_EREADONLY);
 }
 
 /* One writer of several: puts all contents, in a different order each. */

@@ -263,10 +263,9 @@ static void refused_strictly(void)
 {
     const struct wal_open_options options = {.struct_size = sizeof(options),
                                              .flags = WAL_OPEN_STRICT};
-    struct wal_error error = KIT_ERROR;
     struct wal_store *store = NULL;
 
-    assert_int_equal(wal_open("store", &options, &store, &error), WAL_ECORRUPT);
+    assert_int_equal(wal_open("store", &options, &store, kit_error()), WAL_ECORRUPT);
     assert_null(store);
 }
 

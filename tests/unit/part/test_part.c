@@ -143,11 +143,8 @@ static enum wal_status step(struct scene *scene, uint64_t max_size, struct wal_s
 static void apply(struct scene *scene, struct wal_slice part)
 {
     struct wal_part_place position[WAL_PART_STREAMS];
-    struct wal_error error = KIT_ERROR;
 
-    if (wal_replica_apply(scene->replica, part, &error) != WAL_OK) {
-        fail_msg("%s (%s)", error.text, error.file);
-    }
+    assert_done(wal_replica_apply(scene->replica, part, kit_error()));
     assert_ok(wal_replica_get_position(scene->replica, position, NULL));
     assert_memory_equal(position, scene->at, sizeof(position));
 }
@@ -310,7 +307,6 @@ KIT_TEST(part__end_of_another_past)
 {
     struct scene scene = begin();
     struct wal_part_place end_place[WAL_PART_STREAMS];
-    struct wal_error error = KIT_ERROR;
     struct wal_slice part;
 
     append(&scene, MEDIUM);
@@ -320,16 +316,19 @@ KIT_TEST(part__end_of_another_past)
     assert_ok(wal_sync(scene.store, NULL));
     memcpy(end_place, scene.at, sizeof(end_place));
     end_place[WAL_PART_LOG].chain ^= 1;
-    assert_int_equal(wal_part_reader_next_to(scene.reader, NULL, end_place, 0, NULL, NULL, &error),
-                     WAL_ECONFLICT);
+    assert_int_equal(
+        wal_part_reader_next_to(scene.reader, NULL, end_place, 0, NULL, NULL, kit_error()),
+        WAL_ECONFLICT);
     end_place[WAL_PART_LOG].chain ^= 1;
     end_place[WAL_PART_LOG].identity ^= 1;
-    assert_int_equal(wal_part_reader_next_to(scene.reader, NULL, end_place, 0, NULL, NULL, &error),
-                     WAL_ECONFLICT);
+    assert_int_equal(
+        wal_part_reader_next_to(scene.reader, NULL, end_place, 0, NULL, NULL, kit_error()),
+        WAL_ECONFLICT);
     end_place[WAL_PART_LOG].identity ^= 1;
     end_place[WAL_PART_LOG].offset = UINT64_MAX;
-    assert_int_equal(wal_part_reader_next_to(scene.reader, NULL, end_place, 0, NULL, NULL, &error),
-                     WAL_ECONFLICT);
+    assert_int_equal(
+        wal_part_reader_next_to(scene.reader, NULL, end_place, 0, NULL, NULL, kit_error()),
+        WAL_ECONFLICT);
     end(&scene);
 }
 
@@ -337,12 +336,11 @@ KIT_TEST(part__a_replica_opened_again_goes_on)
 {
     struct scene scene = begin();
     struct wal_replica *second = NULL;
-    struct wal_error error = KIT_ERROR;
 
     for (int i = 0; i < 6; i++) {
         append(&scene, i == 2 ? LARGE : 20);
         (void)ship(&scene, 0);
-        assert_int_equal(wal_replica_open("replica", &second, &error), WAL_ELOCKED);
+        assert_int_equal(wal_replica_open("replica", &second, kit_error()), WAL_ELOCKED);
         wal_replica_close(scene.replica);
         scene.replica = open_replica();
     }
@@ -493,7 +491,6 @@ KIT_TEST(part__a_hole_in_the_tail_is_its_end)
 KIT_TEST(part__a_missing_part_is_refused)
 {
     struct scene scene = begin();
-    struct wal_error error = KIT_ERROR;
     struct wal_slice part;
 
     append(&scene, 20);
@@ -502,8 +499,8 @@ KIT_TEST(part__a_missing_part_is_refused)
     assert_ok(step(&scene, 0, &part)); /* not applied */
     append(&scene, 20);
     assert_ok(step(&scene, 0, &part));
-    assert_int_equal(wal_replica_apply(scene.replica, part, &error), WAL_ECONFLICT);
-    assert_error(&error, WAL_ECONFLICT, "does not follow");
+    assert_fails(wal_replica_apply(scene.replica, part, kit_error()), WAL_ECONFLICT,
+                 "does not follow");
     assert_int_equal(count_entries(), 1);
     end(&scene);
 }
@@ -511,7 +508,6 @@ KIT_TEST(part__a_missing_part_is_refused)
 KIT_TEST(part__a_store_that_is_older_is_refused)
 {
     struct scene scene = begin();
-    struct wal_error error = KIT_ERROR;
     struct wal_slice part;
 
     append(&scene, 20);
@@ -526,9 +522,8 @@ KIT_TEST(part__a_store_that_is_older_is_refused)
     scene.session = kit_session(scene.store, "s");
     assert_ok(wal_part_reader_open(scene.store, &scene.reader, NULL));
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(wal_part_reader_next(scene.reader, scene.at, 0, &part, NULL, &error),
-                         WAL_ECONFLICT);
-        assert_error(&error, WAL_ECONFLICT, "another past");
+        assert_fails(wal_part_reader_next(scene.reader, scene.at, 0, &part, NULL, kit_error()),
+                     WAL_ECONFLICT, "another past");
         for (int j = 0; j < 50; j++) {
             append(&scene, MEDIUM); /* as long as the other one, and longer */
         }
@@ -664,7 +659,6 @@ static int count_files(const char *directory, const char *text)
 static int replace_segments(struct scene *scene)
 {
     struct wal_part_info info = WAL_INIT(wal_part_info);
-    struct wal_error error = KIT_ERROR;
     struct wal_slice part;
     int count = 0;
 
@@ -675,11 +669,9 @@ static int replace_segments(struct scene *scene)
         if (begin.size > WAL_PART_BEGIN_SIZE) {
             begin.size = WAL_PART_BEGIN_SIZE;
         }
-        assert_ok(wal_replica_needs(scene->replica, begin, &needs, &error));
+        assert_ok(wal_replica_needs(scene->replica, begin, &needs, kit_error()));
         assert_true(needs == 0 || (info.flags & WAL_PART_SEGMENT) != 0);
-        if (wal_replica_apply(scene->replica, part, &error) != WAL_OK) {
-            fail_msg("%s (%s)", error.text, error.file);
-        }
+        assert_done(wal_replica_apply(scene->replica, part, kit_error()));
         count += needs;
     }
     return count;
@@ -797,7 +789,6 @@ KIT_TEST(part__a_store_that_went_on_itself_is_refused)
     struct wal_store *store = kit_open("replica", 0);
     struct wal_session *session = kit_session(store, "s");
     const struct wal_entry entry = kit_entry("e9", NULL, "{\"x\":\"zzzzzzzzzzzzzzzzzzzz\"}");
-    struct wal_error error = KIT_ERROR;
     struct wal_slice part;
 
     assert_ok(kit_try_append(session, &entry, NULL, NULL));
@@ -806,13 +797,12 @@ KIT_TEST(part__a_store_that_went_on_itself_is_refused)
     scene.replica = open_store();
     append(&scene, 20);
     assert_ok(step(&scene, 0, &part));
-    assert_ok(wal_replica_apply(scene.replica, part, &error));
+    assert_ok(wal_replica_apply(scene.replica, part, kit_error()));
     assert_ok(wal_replica_get_position(scene.replica, position, NULL));
     assert_memory_not_equal(position, scene.at, sizeof(position));
     append(&scene, 20);
     assert_ok(step(&scene, 0, &part));
-    assert_int_equal(wal_replica_apply(scene.replica, part, &error), WAL_EEXISTS);
-    assert_non_null(strstr(error.text, "by itself"));
+    assert_fails(wal_replica_apply(scene.replica, part, kit_error()), WAL_EEXISTS, "by itself");
     wal_replica_close(scene.replica);
     scene.replica = NULL;
     assert_false(is_replica());
@@ -823,10 +813,9 @@ KIT_TEST(part__a_store_that_is_open_is_refused)
 {
     struct scene scene = begin_two_stores();
     struct wal_store *store = kit_open("replica", 0);
-    struct wal_error error = KIT_ERROR;
 
-    assert_int_equal(wal_replica_open_store("replica", &scene.replica, &error), WAL_ELOCKED);
-    assert_non_null(strstr(error.text, "has the store open"));
+    assert_fails(wal_replica_open_store("replica", &scene.replica, kit_error()), WAL_ELOCKED,
+                 "has the store open");
     kit_close(store);
     end(&scene);
 }
@@ -834,7 +823,6 @@ KIT_TEST(part__a_store_that_is_open_is_refused)
 KIT_TEST(part__another_store_is_refused)
 {
     struct scene scene = begin();
-    struct wal_error error = KIT_ERROR;
     struct wal_slice part;
 
     append(&scene, 20);
@@ -844,7 +832,7 @@ KIT_TEST(part__another_store_is_refused)
     scene = begin();
     append(&scene, 20);
     assert_ok(step(&scene, 0, &part));
-    assert_int_equal(wal_replica_apply(scene.replica, part, &error), WAL_EEXISTS);
+    assert_int_equal(wal_replica_apply(scene.replica, part, kit_error()), WAL_EEXISTS);
     assert_int_equal(count_entries(), 1);
     end(&scene);
 }

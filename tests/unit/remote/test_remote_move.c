@@ -72,9 +72,7 @@ static void push(struct world *world, unsigned i)
                                &error) != WAL_OK) {
         fail_msg("%s: %s", error.file, error.text);
     }
-    if (wal_remote_push(machine->writer, NULL, &error) != WAL_OK) {
-        fail_msg("%s: %s", error.file, error.text);
-    }
+    assert_done(wal_remote_push(machine->writer, NULL, kit_error()));
 }
 
 static void append(struct world *world, unsigned i, const char *id, const char *ids)
@@ -98,10 +96,8 @@ static void assert_away(struct world *world, unsigned i, const char *id, const c
 {
     struct wal_session *session = kit_session(world->machines[i].store, id);
     const struct wal_entry entry = kit_entry("refused", NULL, "{}");
-    struct wal_error error = KIT_ERROR;
 
-    assert_int_equal(wal_append(session, &entry, 1, NULL, NULL, &error), WAL_ECLAIMED);
-    assert_non_null(strstr(error.text, host));
+    assert_fails(wal_append(session, &entry, 1, NULL, NULL, kit_error()), WAL_ECLAIMED, host);
     wal_session_close(session);
 }
 
@@ -127,11 +123,8 @@ static enum wal_status try_resume(struct world *world, unsigned i, const uint8_t
 static struct wal_remote_resume_result resume(struct world *world, unsigned i, unsigned from)
 {
     struct wal_remote_resume_result result;
-    struct wal_error error;
 
-    if (try_resume(world, i, world->machines[from].uuid, 0, &result, &error) != WAL_OK) {
-        fail_msg("%s: %s", error.file, error.text);
-    }
+    assert_done(try_resume(world, i, world->machines[from].uuid, 0, &result, kit_error()));
     return result;
 }
 
@@ -159,12 +152,9 @@ static enum wal_status try_check(struct world *world, unsigned i, unsigned *coun
 /* What the machine learns: the number of sessions that moved. */
 static unsigned check(struct world *world, unsigned i)
 {
-    struct wal_error error = KIT_ERROR;
     unsigned count = 0;
 
-    if (try_check(world, i, &count, &error) != WAL_OK) {
-        fail_msg("%s: %s", error.file, error.text);
-    }
+    assert_done(try_check(world, i, &count, kit_error()));
     return count;
 }
 
@@ -231,11 +221,10 @@ KIT_TEST(move__only_other_store_needs_no_id)
 {
     struct world world;
     struct wal_remote_resume_result result;
-    struct wal_error error;
 
     begin_pushed(&world);
     push(&world, 1);
-    assert_ok(try_resume(&world, 1, NULL, 0, &result, &error));
+    assert_ok(try_resume(&world, 1, NULL, 0, &result, kit_error()));
     end(&world);
 }
 
@@ -243,16 +232,14 @@ KIT_TEST(move__of_several_stores_one_has_its_claim)
 {
     struct world world;
     struct wal_remote_resume_result result;
-    struct wal_error error = KIT_ERROR;
 
     begin_pushed(&world);
     push(&world, 1);
     push(&world, 2);
-    assert_int_equal(try_resume(&world, 2, NULL, 0, &result, &error), WAL_EINVAL);
-    assert_non_null(strstr(error.text, "--store-id"));
+    assert_fails(try_resume(&world, 2, NULL, 0, &result, kit_error()), WAL_EINVAL, "--store-id");
     (void)resume(&world, 1, 0);
     push(&world, 1);
-    assert_ok(try_resume(&world, 2, NULL, 0, &result, &error));
+    assert_ok(try_resume(&world, 2, NULL, 0, &result, kit_error()));
     assert_memory_equal(result.uuid, world.machines[1].uuid, 16);
     end(&world);
 }
@@ -371,16 +358,14 @@ KIT_TEST(move__holder_is_not_in_the_remote)
 {
     struct world world;
     struct wal_remote_resume_result result;
-    struct wal_error error;
 
     begin_pushed(&world);
     (void)resume(&world, 1, 0);
-    assert_int_equal(try_resume(&world, 2, world.machines[0].uuid, 0, &result, &error),
-                     WAL_ECLAIMED);
-    assert_non_null(strstr(error.text, "--take-over"));
+    assert_fails(try_resume(&world, 2, world.machines[0].uuid, 0, &result, kit_error()),
+                 WAL_ECLAIMED, "--take-over");
     assert_false(has_claim(&world, 0, 2));
     assert_ok(try_resume(&world, 2, world.machines[0].uuid, WAL_REMOTE_RESUME_TAKE_OVER, &result,
-                         &error));
+                         kit_error()));
     assert_true(has_claim(&world, 0, 2));
     assert_entries(&world, 2, "s", "a b");
     end(&world);
@@ -445,20 +430,20 @@ KIT_TEST(move__session_or_store_that_is_not_there)
 {
     struct world world;
     struct wal_remote_resume_result result;
-    struct wal_error error;
     const uint8_t unknown[16] = {9};
 
     begin(&world);
-    assert_int_equal(try_resume(&world, 1, NULL, 0, &result, &error), WAL_ENOTFOUND);
+    assert_int_equal(try_resume(&world, 1, NULL, 0, &result, kit_error()), WAL_ENOTFOUND);
     wal_session_close(kit_create(world.machines[0].store, "other"));
     push(&world, 0);
-    assert_int_equal(try_resume(&world, 1, NULL, 0, &result, &error), WAL_ENOTFOUND);
+    assert_int_equal(try_resume(&world, 1, NULL, 0, &result, kit_error()), WAL_ENOTFOUND);
     assert_false(has_claim(&world, 0, 1));
-    assert_int_equal(try_resume(&world, 1, unknown, 0, &result, &error), WAL_ENOTFOUND);
-    assert_int_equal(try_resume(&world, 0, world.machines[0].uuid, 0, &result, &error), WAL_EINVAL);
-    assert_int_equal(try_resume(&world, 1, NULL, 2, &result, &error), WAL_EINVAL);
+    assert_int_equal(try_resume(&world, 1, unknown, 0, &result, kit_error()), WAL_ENOTFOUND);
+    assert_int_equal(try_resume(&world, 0, world.machines[0].uuid, 0, &result, kit_error()),
+                     WAL_EINVAL);
+    assert_int_equal(try_resume(&world, 1, NULL, 2, &result, kit_error()), WAL_EINVAL);
     assert_int_equal(
-        wal_remote_resume(remote_of(&world), world.machines[1].store, NULL, &result, &error),
+        wal_remote_resume(remote_of(&world), world.machines[1].store, NULL, &result, kit_error()),
         WAL_EINVAL);
     end(&world);
 }
@@ -472,13 +457,12 @@ static void fail_calls(bool after)
     for (uint64_t nth = 1; struck; nth++) {
         struct world world;
         struct wal_remote_resume_result result;
-        struct wal_error error;
         enum wal_status status;
 
         begin_pushed(&world);
         world.memory.fails_after = after;
         world.memory.fail_at = world.memory.calls + nth;
-        status = try_resume(&world, 1, world.machines[0].uuid, 0, &result, &error);
+        status = try_resume(&world, 1, world.machines[0].uuid, 0, &result, kit_error());
         struck = world.memory.calls >= world.memory.fail_at;
         world.memory.fail_at = 0;
         assert_true(status == WAL_OK || struck);
@@ -511,7 +495,6 @@ KIT_TEST(move__nth_call_of_the_way_back_fails)
     for (uint64_t nth = 1; struck; nth++) {
         struct world world;
         struct wal_remote_resume_result result;
-        struct wal_error error;
 
         begin_pushed(&world);
         (void)resume(&world, 1, 0);
@@ -520,7 +503,7 @@ KIT_TEST(move__nth_call_of_the_way_back_fails)
         (void)check(&world, 0);
         world.memory.fails_after = nth % 2 == 0;
         world.memory.fail_at = world.memory.calls + nth;
-        (void)!try_resume(&world, 0, world.machines[1].uuid, 0, &result, &error);
+        (void)!try_resume(&world, 0, world.machines[1].uuid, 0, &result, kit_error());
         struck = world.memory.calls >= world.memory.fail_at;
         world.memory.fail_at = 0;
         assert_true(nth < CALLS_MAX);
@@ -545,13 +528,9 @@ static enum wal_status try_handoff(struct world *world, unsigned i, struct wal_e
 /* Both steps, with a push between them. */
 static void hand_off(struct world *world, unsigned i)
 {
-    struct wal_error error;
-
-    assert_int_equal(try_handoff(world, i, &error), WAL_EBUSY);
+    assert_int_equal(try_handoff(world, i, kit_error()), WAL_EBUSY);
     push(world, i);
-    if (try_handoff(world, i, &error) != WAL_OK) {
-        fail_msg("%s", error.text);
-    }
+    assert_done(try_handoff(world, i, kit_error()));
 }
 
 static void permit_appends(struct world *world, unsigned i)
@@ -568,17 +547,16 @@ static void permit_appends(struct world *world, unsigned i)
 KIT_TEST(handoff__next_one_gets_it)
 {
     struct world world;
-    struct wal_error error;
 
     begin_pushed(&world);
     hand_off(&world, 0);
     assert_away(&world, 0, "s", "another machine");
-    assert_ok(try_handoff(&world, 0, &error));
+    assert_ok(try_handoff(&world, 0, kit_error()));
     assert_false(has_claim(&world, 0, 2));
     (void)resume(&world, 1, 0);
     append(&world, 1, "s", "c");
     assert_int_equal(check(&world, 0), 1);
-    assert_int_equal(try_handoff(&world, 0, &error), WAL_ECLAIMED);
+    assert_int_equal(try_handoff(&world, 0, kit_error()), WAL_ECLAIMED);
     end(&world);
 }
 
@@ -586,17 +564,15 @@ KIT_TEST(handoff__next_one_gets_it)
 KIT_TEST(handoff__appends_are_refused_before_the_push)
 {
     struct world world;
-    struct wal_error error;
 
     begin_pushed(&world);
     append(&world, 0, "s", "c");
-    assert_int_equal(try_handoff(&world, 0, &error), WAL_EBUSY);
+    assert_int_equal(try_handoff(&world, 0, kit_error()), WAL_EBUSY);
     assert_away(&world, 0, "s", "another machine");
-    assert_int_equal(try_handoff(&world, 0, &error), WAL_EBUSY);
-    assert_non_null(strstr(error.text, "push the store"));
+    assert_fails(try_handoff(&world, 0, kit_error()), WAL_EBUSY, "push the store");
     assert_false(has_claim(&world, 0, 1));
     push(&world, 0);
-    assert_ok(try_handoff(&world, 0, &error));
+    assert_ok(try_handoff(&world, 0, kit_error()));
     assert_true(has_claim(&world, 0, 1));
     (void)resume(&world, 1, 0);
     assert_entries(&world, 1, "s", "a b c");
@@ -622,10 +598,9 @@ KIT_TEST(handoff__another_machine_was_first_while_it_pushed)
 KIT_TEST(handoff__given_up_and_claimed_then)
 {
     struct world world;
-    struct wal_error error;
 
     begin_pushed(&world);
-    assert_int_equal(try_handoff(&world, 0, &error), WAL_EBUSY);
+    assert_int_equal(try_handoff(&world, 0, kit_error()), WAL_EBUSY);
     permit_appends(&world, 0);
     append(&world, 0, "s", "c");
     push(&world, 0);
@@ -658,18 +633,17 @@ KIT_TEST(handoff__nth_call_fails)
 
     for (uint64_t nth = 1; struck; nth++) {
         struct world world;
-        struct wal_error error;
 
         begin_pushed(&world);
-        assert_int_equal(try_handoff(&world, 0, &error), WAL_EBUSY);
+        assert_int_equal(try_handoff(&world, 0, kit_error()), WAL_EBUSY);
         push(&world, 0);
         world.memory.fails_after = nth % 2 == 0;
         world.memory.fail_at = world.memory.calls + (nth + 1) / 2;
-        (void)!try_handoff(&world, 0, &error);
+        (void)!try_handoff(&world, 0, kit_error());
         struck = world.memory.calls >= world.memory.fail_at;
         world.memory.fail_at = 0;
         assert_true(nth < CALLS_MAX);
-        assert_ok(try_handoff(&world, 0, &error));
+        assert_ok(try_handoff(&world, 0, kit_error()));
         assert_true(has_claim(&world, 0, 1));
         assert_false(has_claim(&world, 0, 2));
         assert_away(&world, 0, "s", "another machine");
@@ -694,15 +668,14 @@ KIT_TEST(handoff__session_that_is_not_there)
 KIT_TEST(handoff__another_machine_was_first)
 {
     struct world world;
-    struct wal_error error = KIT_ERROR;
     struct rival rival = {.world = &world, .call = "create", .name = "/own/"};
 
     begin_pushed(&world);
-    assert_int_equal(try_handoff(&world, 0, &error), WAL_EBUSY);
+    assert_int_equal(try_handoff(&world, 0, kit_error()), WAL_EBUSY);
     push(&world, 0);
     world.memory.hook = claim_first;
     world.memory.hook_ctx = &rival;
-    assert_int_equal(try_handoff(&world, 0, &error), WAL_ECLAIMED);
+    assert_int_equal(try_handoff(&world, 0, kit_error()), WAL_ECLAIMED);
     world.memory.hook = NULL;
     assert_away(&world, 0, "s", "moved to");
     append(&world, 2, "s", "c");
@@ -711,12 +684,8 @@ KIT_TEST(handoff__another_machine_was_first)
 
 static void take_back(struct world *world, unsigned i)
 {
-    struct wal_error error = KIT_ERROR;
-
-    if (wal_remote_take_back(remote_of(world), world->machines[i].store, WAL_STR("s"), &error) !=
-        WAL_OK) {
-        fail_msg("%s", error.text);
-    }
+    assert_done(wal_remote_take_back(remote_of(world), world->machines[i].store, WAL_STR("s"),
+                                     kit_error()));
 }
 
 /* --- a session that was handed off, by itself ---------------------------- */
@@ -820,7 +789,6 @@ KIT_TEST(bundle__of_a_session_that_was_deleted_since)
     struct world world;
     struct wal_remote_resume_result result;
     struct wal_session *session;
-    struct wal_error error;
 
     begin_pushed(&world);
     hand_off(&world, 0);
@@ -829,7 +797,7 @@ KIT_TEST(bundle__of_a_session_that_was_deleted_since)
     wal_session_close(session);
     push(&world, 0);
     put_sessions(&world, 0);
-    assert_int_equal(try_resume(&world, 1, world.machines[0].uuid, 0, &result, &error),
+    assert_int_equal(try_resume(&world, 1, world.machines[0].uuid, 0, &result, kit_error()),
                      WAL_ENOTFOUND);
     assert_false(has_claim(&world, 0, 2));
     end(&world);
@@ -925,19 +893,18 @@ KIT_TEST(bundle__nth_call_fails)
     for (uint64_t nth = 1; struck; nth++) {
         struct world world;
         struct wal_remote_resume_result result;
-        struct wal_error error;
 
         begin_pushed(&world);
-        assert_int_equal(try_handoff(&world, 0, &error), WAL_EBUSY);
+        assert_int_equal(try_handoff(&world, 0, kit_error()), WAL_EBUSY);
         push(&world, 0);
         world.memory.fails_after = nth % 2 == 0;
         world.memory.fail_at = world.memory.calls + (nth + 1) / 2;
-        (void)!try_handoff(&world, 0, &error);
-        (void)!try_resume(&world, 1, world.machines[0].uuid, 0, &result, &error);
+        (void)!try_handoff(&world, 0, kit_error());
+        (void)!try_resume(&world, 1, world.machines[0].uuid, 0, &result, kit_error());
         struck = world.memory.calls >= world.memory.fail_at;
         world.memory.fail_at = 0;
         assert_true(nth < CALLS_MAX);
-        (void)!try_handoff(&world, 0, &error);
+        (void)!try_handoff(&world, 0, kit_error());
         (void)resume(&world, 1, 0);
         assert_no_files();
         assert_entries(&world, 1, "s", "a b");
@@ -952,13 +919,12 @@ KIT_TEST(bundle__is_collected)
 {
     struct world world;
     struct wal_remote_compact_result result = WAL_INIT(wal_remote_compact_result);
-    struct wal_error error = KIT_ERROR;
 
     begin_pushed(&world);
     hand_off(&world, 0);
     assert_non_null(find_bundle(&world));
     assert_ok(
-        wal_remote_compact(remote_of(&world), world.machines[0].store, NULL, &result, &error));
+        wal_remote_compact(remote_of(&world), world.machines[0].store, NULL, &result, kit_error()));
     assert_null(find_bundle(&world));
     assert_int_equal(resume(&world, 1, 0).entries, 2);
     end(&world);
@@ -1092,14 +1058,13 @@ KIT_TEST(check__hostile_claims)
 KIT_TEST(check__claim_of_a_newer_version)
 {
     struct world world;
-    struct wal_error error = KIT_ERROR;
     struct wal_remote_resume_result result;
     unsigned count = 0;
 
     begin_pushed(&world);
     put_claim(&world, 0, "s", 1, "{\"version\":2}");
-    assert_int_equal(try_check(&world, 0, &count, &error), WAL_EVERSION);
-    assert_int_equal(try_resume(&world, 1, world.machines[0].uuid, 0, &result, &error),
+    assert_int_equal(try_check(&world, 0, &count, kit_error()), WAL_EVERSION);
+    assert_int_equal(try_resume(&world, 1, world.machines[0].uuid, 0, &result, kit_error()),
                      WAL_EVERSION);
     end(&world);
 }

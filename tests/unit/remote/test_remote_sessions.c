@@ -192,11 +192,7 @@ static void end(struct world *world)
 
 static void put(struct world *world)
 {
-    struct wal_error error = KIT_ERROR;
-
-    if (wal_remote_put_sessions(&world->memory.remote, world->store, &error) != WAL_OK) {
-        fail_msg("%s: %s", error.file, error.text);
-    }
+    assert_done(wal_remote_put_sessions(&world->memory.remote, world->store, kit_error()));
 }
 
 static int32_t change_title(void *ctx, const struct wal_session_info *now,
@@ -235,12 +231,9 @@ static enum wal_status list(struct world *world, const uint8_t *uuid, struct see
 static void assert_listed(struct world *world, const char *title)
 {
     struct seen seen = {.count = 0};
-    struct wal_error error;
     char wanted[64];
 
-    if (list(world, world->uuid, &seen, &error) != WAL_OK) {
-        fail_msg("%s: %s", error.file, error.text);
-    }
+    assert_done(list(world, world->uuid, &seen, kit_error()));
     assert_int_equal(seen.count, 1);
     assert_true(seen.host[0] != '\0');
     snprintf(wanted, sizeof(wanted), "s|%s|", title);
@@ -270,7 +263,6 @@ KIT_TEST(remote_sessions__list_is_replaced_when_it_differs)
 KIT_TEST(remote_sessions__deleted_session_is_not_listed)
 {
     struct seen seen = {.count = 0};
-    struct wal_error error;
     struct wal_session *session;
     struct world world;
 
@@ -280,7 +272,7 @@ KIT_TEST(remote_sessions__deleted_session_is_not_listed)
     assert_ok(wal_session_delete(session, NULL));
     wal_session_close(session);
     put(&world);
-    assert_ok(list(&world, world.uuid, &seen, &error));
+    assert_ok(list(&world, world.uuid, &seen, kit_error()));
     assert_int_equal(seen.count, 0);
     end(&world);
 }

@@ -142,16 +142,14 @@ TEST_WITH(remote_ship__same_writer_goes_on_in_its_epoch, set_up, tear_down)
 /* A second process as the same writer, which nothing keeps out. */
 TEST_WITH(remote_ship__two_processes_as_one_writer, set_up, tear_down)
 {
-    struct wal_error error = KIT_ERROR;
-
     store_ten();
     assert_ok(small_writer_start(&place.other, &place.memory, &place.a, 1, false, NULL));
     append(&place.a, 200, 1);
     assert_ok(push(&place.writer, NULL, NULL));
     append(&place.a, 300, 1);
-    assert_int_equal(push(&place.other, NULL, &error), WAL_EFENCED);
-    assert_error(&error, WAL_EFENCED, "another process writes as this writer");
-    assert_int_equal(push(&place.other, NULL, &error), WAL_EFENCED);
+    assert_fails(push(&place.other, NULL, kit_error()), WAL_EFENCED,
+                 "another process writes as this writer");
+    assert_int_equal(push(&place.other, NULL, kit_error()), WAL_EFENCED);
     wal__writer_deinit(&place.other);
     assert_ok(small_writer_start(&place.other, &place.memory, &place.a, 1, false, NULL));
     assert_ok(push(&place.other, NULL, NULL));
@@ -309,8 +307,6 @@ TEST_WITH(remote_ship__marks_are_not_kept, set_up, tear_down)
 /* A machine and its copy both go on. */
 TEST_WITH(remote_ship__part_of_copy_with_other_past, set_up, tear_down)
 {
-    struct wal_error error = KIT_ERROR;
-
     store_ten();
     assert_ok(small_pull(&place.memory, &place.b, NULL, NULL));
     memcpy(place.b.marks, place.a.marks, sizeof(place.a.marks));
@@ -319,7 +315,7 @@ TEST_WITH(remote_ship__part_of_copy_with_other_past, set_up, tear_down)
     append(&place.a, 200, 2);
     append(&place.b, 300, 2);
     assert_ok(push(&place.writer, NULL, NULL));
-    assert_int_equal(push(&place.other, NULL, &error), WAL_EFENCED);
+    assert_int_equal(push(&place.other, NULL, kit_error()), WAL_EFENCED);
     wal__writer_deinit(&place.other);
     assert_int_equal(small_writer_start(&place.other, &place.memory, &place.b, 1, false, NULL),
                      WAL_ECONFLICT);
@@ -329,8 +325,6 @@ TEST_WITH(remote_ship__part_of_copy_with_other_past, set_up, tear_down)
 /* The machine has pushed after it was copied: the mark of the copy is not that of the last part. */
 TEST_WITH(remote_ship__copy_without_the_last_part, set_up, tear_down)
 {
-    struct wal_error error = KIT_ERROR;
-
     store_ten();
     assert_ok(small_pull(&place.memory, &place.b, NULL, NULL));
     memcpy(place.b.marks, place.a.marks, sizeof(place.a.marks));
@@ -339,9 +333,8 @@ TEST_WITH(remote_ship__copy_without_the_last_part, set_up, tear_down)
     append(&place.a, 200, 2);
     assert_ok(push(&place.writer, NULL, NULL));
     append(&place.b, 300, 2);
-    assert_int_equal(small_writer_start(&place.other, &place.memory, &place.b, 1, false, &error),
-                     WAL_ECONFLICT);
-    assert_error(&error, WAL_ECONFLICT, "lacks what the remote has");
+    assert_fails(small_writer_start(&place.other, &place.memory, &place.b, 1, false, kit_error()),
+                 WAL_ECONFLICT, "lacks what the remote has");
     assert_pulled(&place.a);
 }
 
@@ -418,27 +411,21 @@ TEST_WITH(remote_ship__each_call_fails, set_up, tear_down)
 
 TEST_WITH(remote_ship__other_writer_needs_take_over, set_up, tear_down)
 {
-    struct wal_error error = KIT_ERROR;
-
     store_ten();
-    assert_int_equal(small_writer_start(&place.other, &place.memory, &place.a, 2, false, &error),
-                     WAL_EFENCED);
-    assert_error(&error, WAL_EFENCED, "epoch 1");
+    assert_fails(small_writer_start(&place.other, &place.memory, &place.a, 2, false, kit_error()),
+                 WAL_EFENCED, "epoch 1");
     assert_int_equal(place.memory.count, 6);
 }
 
 TEST_WITH(remote_ship__old_writer_is_fenced_for_ever, set_up, tear_down)
 {
-    struct wal_error error = KIT_ERROR;
-
     store_ten();
     take_over();
     append(&place.a, 200, 2);
-    assert_int_equal(push(&place.writer, NULL, &error), WAL_EFENCED);
-    assert_error(&error, WAL_EFENCED, "epoch 2");
+    assert_fails(push(&place.writer, NULL, kit_error()), WAL_EFENCED, "epoch 2");
     append(&place.b, 300, 2);
     assert_ok(push(&place.other, NULL, NULL));
-    assert_int_equal(push(&place.writer, NULL, &error), WAL_EFENCED);
+    assert_int_equal(push(&place.writer, NULL, kit_error()), WAL_EFENCED);
     assert_pulled(&place.b);
 }
 
@@ -491,13 +478,10 @@ TEST_WITH(remote_ship__late_part_meets_the_fence, set_up, tear_down)
 
 TEST_WITH(remote_ship__older_store_changes_nothing, set_up, tear_down)
 {
-    struct wal_error error = KIT_ERROR;
-
     store_ten();
     append(&place.b, 100, 9);
-    assert_int_equal(small_writer_start(&place.other, &place.memory, &place.b, 2, true, &error),
-                     WAL_ECONFLICT);
-    assert_error(&error, WAL_ECONFLICT, "lacks what the remote has");
+    assert_fails(small_writer_start(&place.other, &place.memory, &place.b, 2, true, kit_error()),
+                 WAL_ECONFLICT, "lacks what the remote has");
     assert_int_equal(place.memory.count, 6);
     append(&place.a, 200, 1);
     assert_ok(push(&place.writer, NULL, NULL));
@@ -550,14 +534,11 @@ static void make_epoch(void *ctx, const char *call, const char *name)
 /* The part is stored, and not acknowledged. */
 TEST_WITH(remote_ship__away_while_an_epoch_is_made, set_up, tear_down)
 {
-    struct wal_error error = KIT_ERROR;
-
     store_ten();
     append(&place.a, 200, 1);
     place.memory.hook = make_epoch;
-    assert_int_equal(push(&place.writer, NULL, &error), WAL_EFENCED);
-    assert_error(&error, WAL_EFENCED, "host h");
-    assert_int_equal(push(&place.writer, NULL, &error), WAL_EFENCED);
+    assert_fails(push(&place.writer, NULL, kit_error()), WAL_EFENCED, "host h");
+    assert_int_equal(push(&place.writer, NULL, kit_error()), WAL_EFENCED);
     assert_pulled(&place.a);
 }
 
@@ -574,7 +555,6 @@ TEST_WITH(remote_ship__away_and_still_the_writer, set_up, tear_down)
  * one in its next look. */
 TEST_WITH(remote_ship__fence_is_replaced, set_up, tear_down)
 {
-    struct wal_error error = KIT_ERROR;
     enum wal_status status = WAL_OK;
 
     store_ten();
@@ -583,7 +563,7 @@ TEST_WITH(remote_ship__fence_is_replaced, set_up, tear_down)
     for (uint64_t i = 0; i < 4 && status == WAL_OK; i++) {
         memory_now_ms += 10 * 1000;
         append(&place.a, 200 + i, 1);
-        status = push(&place.writer, NULL, &error);
+        status = push(&place.writer, NULL, kit_error());
         assert_true(status == WAL_OK || i == 3);
     }
     assert_int_equal(status, WAL_EFENCED);
@@ -684,8 +664,6 @@ TEST_WITH(remote_ship__compacted_store_ships_segments, set_up, tear_down)
 /* Compaction has replaced what the remote ends in. */
 TEST_WITH(remote_ship__compacted_while_it_was_away, set_up, tear_down)
 {
-    struct wal_error error = KIT_ERROR;
-
     store_ten();
     append(&place.a, 200, 5);
     place.a.compacted = 12;
@@ -695,9 +673,8 @@ TEST_WITH(remote_ship__compacted_while_it_was_away, set_up, tear_down)
     append(&place.a, 300, 5);
     place.a.compacted = 20;
     place.a.mark_count = 0;
-    assert_int_equal(small_writer_start(&place.other, &place.memory, &place.a, 2, true, &error),
-                     WAL_ECONFLICT);
-    assert_error(&error, WAL_ECONFLICT, "was compacted where the remote ends");
+    assert_fails(small_writer_start(&place.other, &place.memory, &place.a, 2, true, kit_error()),
+                 WAL_ECONFLICT, "was compacted where the remote ends");
 }
 
 /* A machine that went on from an older state of itself, and was compacted, is as one whose log was
@@ -939,22 +916,17 @@ TEST_WITH(remote_ship__lag, set_up, tear_down)
 /* No epoch is begun on it. */
 TEST_WITH(remote_ship__remote_that_ignores_conditions, set_up, tear_down)
 {
-    struct wal_error error = KIT_ERROR;
-
     append(&place.a, 100, 1);
     place.memory.ignores_conditions = true;
-    assert_int_equal(small_writer_start(&place.writer, &place.memory, &place.a, 1, false, &error),
-                     WAL_EINVAL);
-    assert_error(&error, WAL_EINVAL, "ignores If-None-Match");
+    assert_fails(small_writer_start(&place.writer, &place.memory, &place.a, 1, false, kit_error()),
+                 WAL_EINVAL, "ignores If-None-Match");
 }
 
 TEST_WITH(remote_probe__refuses_what_ignores_conditions, set_up, tear_down)
 {
-    struct wal_error error = KIT_ERROR;
-
-    assert_ok(wal__remote_probe(&place.memory.remote, &error));
+    assert_ok(wal__remote_probe(&place.memory.remote, kit_error()));
     assert_int_equal(place.memory.count, 0);
     place.memory.ignores_conditions = true;
-    assert_int_equal(wal__remote_probe(&place.memory.remote, &error), WAL_EINVAL);
-    assert_error(&error, WAL_EINVAL, "ignores If-None-Match");
+    assert_fails(wal__remote_probe(&place.memory.remote, kit_error()), WAL_EINVAL,
+                 "ignores If-None-Match");
 }

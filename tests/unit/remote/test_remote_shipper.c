@@ -136,8 +136,6 @@ TEST_WITH(remote_shipper__acknowledged_entries_are_pulled, set_up, tear_down)
     assert_int_equal(count_pulled("copy"), WRITERS * APPENDS);
     wal_remote_shipper_stop(shipper);
     wal_remote_writer_close(writer);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 /* As fast as one appends, with the pace of users: a quarter second's parts at once, and then one
@@ -161,8 +159,6 @@ TEST_WITH(remote_shipper__keeps_its_pace, set_up, tear_down)
     assert_true((double)info_of(shipper).parts <= 6 + 20 * seconds + 1);
     wal_remote_shipper_stop(shipper);
     wal_remote_writer_close(writer);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 TEST_WITH(remote_pace__burst_and_interval, set_up, tear_down)
@@ -213,8 +209,6 @@ TEST_WITH(remote_shipper__remote_fails_and_comes_back, set_up, tear_down)
     assert_int_equal(count_pulled("copy"), kit_info(session).entries);
     wal_remote_shipper_stop(shipper);
     wal_remote_writer_close(writer);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 TEST_WITH(remote_shipper__ends_when_it_is_fenced, set_up, tear_down)
@@ -224,7 +218,6 @@ TEST_WITH(remote_shipper__ends_when_it_is_fenced, set_up, tear_down)
     struct wal_remote_writer *writer = open_writer(store, 1, 0);
     struct wal_remote_shipper *shipper = start_shipper(writer, 1000);
     struct wal_remote_pull_options options = WAL_INIT(wal_remote_pull_options);
-    struct wal_error error = KIT_ERROR;
     enum wal_status status;
 
     assert_ok(append(session, NULL));
@@ -232,18 +225,15 @@ TEST_WITH(remote_shipper__ends_when_it_is_fenced, set_up, tear_down)
     options.writer[0] = 2;
     assert_ok(wal_remote_pull(&memory.remote, "other", &options, NULL, NULL));
     /* Fenced; or, if the shipper was quick to find out, nothing ships. */
-    status = append(session, &error);
+    status = append(session, kit_error());
     assert_true(status == WAL_EFENCED || status == WAL_EREMOTE);
     while (info_of(shipper).has_ended == 0) {
         pause_ms(1);
     }
     assert_int_equal(info_of(shipper).status, WAL_EFENCED);
-    assert_int_equal(append(session, &error), WAL_EREMOTE);
-    assert_error(&error, WAL_EREMOTE, "no process ships the store");
+    assert_fails(append(session, kit_error()), WAL_EREMOTE, "no process ships the store");
     wal_remote_shipper_stop(shipper);
     wal_remote_writer_close(writer);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 TEST_WITH(remote_shipper__stopped_and_started_again, set_up, tear_down)
@@ -264,8 +254,6 @@ TEST_WITH(remote_shipper__stopped_and_started_again, set_up, tear_down)
     assert_int_equal(count_pulled("copy"), 3);
     wal_remote_shipper_stop(shipper);
     wal_remote_writer_close(writer);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 TEST_WITH(remote_shipper__arguments, set_up, tear_down)
@@ -283,5 +271,4 @@ TEST_WITH(remote_shipper__arguments, set_up, tear_down)
     assert_int_equal(wal_remote_shipper_get_info(NULL, &info, NULL), WAL_EINVAL);
     wal_remote_shipper_stop(NULL);
     wal_remote_writer_close(writer);
-    kit_close(store);
 }

@@ -109,7 +109,6 @@ KIT_TEST(remote_store__moves_between_machines)
     for (unsigned machine = 1; machine <= 20; machine++) {
         struct wal_remote_pull_options options = WAL_INIT(wal_remote_pull_options);
         struct wal_remote_pull_result result = WAL_INIT(wal_remote_pull_result);
-        struct wal_error error = KIT_ERROR;
         char path[16];
         char entry[16];
 
@@ -121,12 +120,12 @@ KIT_TEST(remote_store__moves_between_machines)
         id[0] = (uint8_t)(machine + 1);
         options.flags = WAL_REMOTE_PULL_TAKE_OVER;
         memcpy(options.writer, id, sizeof(id));
-        assert_no_error(wal_remote_pull(remote, path, &options, &result, &error), &error);
+        assert_no_error(wal_remote_pull(remote, path, &options, &result, kit_error()), kit_error());
         assert_copied(store, path);
         /* This one is fenced, and its entry stays here. */
         kit_append(session, "lost", NULL);
-        assert_no_error(wal_sync(store, &error), &error);
-        assert_int_equal(wal_remote_push(writer, NULL, &error), WAL_EFENCED);
+        assert_no_error(wal_sync(store, kit_error()), kit_error());
+        assert_int_equal(wal_remote_push(writer, NULL, kit_error()), WAL_EFENCED);
         wal_remote_writer_close(writer);
         wal_session_close(session);
         kit_close(store);
@@ -141,8 +140,6 @@ KIT_TEST(remote_store__moves_between_machines)
     (void)pull(remote, "copy");
     assert_copied(store, "copy");
     wal_remote_writer_close(writer);
-    wal_session_close(session);
-    kit_close(store);
     wal_remote_close(remote);
 }
 
@@ -183,7 +180,6 @@ KIT_TEST(remote_store__by_turns_in_two_directories)
     struct wal_session *session = kit_create(store, "a");
     uint8_t id[16] = {1};
     struct wal_remote_writer *writer = open_writer(remote, store, id);
-    struct wal_error error;
 
     for (unsigned turn = 1; turn <= 12; turn++) {
         struct wal_remote_pull_result result;
@@ -198,7 +194,7 @@ KIT_TEST(remote_store__by_turns_in_two_directories)
         kit_close(store);
         snprintf(path, sizeof(path), "m%u", turn % 2);
         id[0] = (uint8_t)(turn + 1);
-        assert_no_error(try_take_over(remote, path, id[0], &result, &error), &error);
+        assert_no_error(try_take_over(remote, path, id[0], &result, kit_error()), kit_error());
         assert_int_equal(result.parts, 1);
         store = kit_open(path, 0);
         session = kit_session(store, "a");
@@ -207,8 +203,6 @@ KIT_TEST(remote_store__by_turns_in_two_directories)
     (void)pull(remote, "copy");
     assert_copied(store, "copy");
     wal_remote_writer_close(writer);
-    wal_session_close(session);
-    kit_close(store);
     wal_remote_close(remote);
 }
 
@@ -221,12 +215,11 @@ KIT_TEST(remote_store__that_went_on_is_not_continued)
     const uint8_t id[16] = {1};
     struct wal_remote_writer *writer = open_writer(remote, store, id);
     struct wal_remote_pull_result result;
-    struct wal_error error;
 
     kit_append(session, "e1", NULL);
     (void)push(store, writer);
     wal_remote_writer_close(writer);
-    assert_no_error(try_take_over(remote, "m1", 2, &result, &error), &error);
+    assert_no_error(try_take_over(remote, "m1", 2, &result, kit_error()), kit_error());
     for (int parts = 0; parts < 3; parts++) {
         const uint8_t other_id[16] = {2};
         struct wal_store *other = kit_open("m1", 0);
@@ -237,8 +230,8 @@ KIT_TEST(remote_store__that_went_on_is_not_continued)
         kit_append(session, entry, NULL);
         wal_session_close(session);
         kit_close(store);
-        assert_int_equal(try_take_over(remote, "m0", 3, &result, &error), WAL_EEXISTS);
-        assert_non_null(strstr(error.text, "by itself"));
+        assert_fails(try_take_over(remote, "m0", 3, &result, kit_error()), WAL_EEXISTS,
+                     "by itself");
         store = kit_open("m0", 0);
         session = kit_session(store, "a");
         snprintf(entry, sizeof(entry), "theirs%d", parts);
@@ -249,8 +242,6 @@ KIT_TEST(remote_store__that_went_on_is_not_continued)
         wal_session_close(there);
         kit_close(other);
     }
-    wal_session_close(session);
-    kit_close(store);
     wal_remote_close(remote);
 }
 
@@ -261,14 +252,12 @@ KIT_TEST(remote_store__without_a_part_is_not_taken_over)
     const uint8_t id[16] = {1};
     struct wal_remote_writer *writer = open_writer(remote, store, id);
     struct wal_remote_pull_result result;
-    struct wal_error error;
 
-    assert_int_equal(try_take_over(remote, "m1", 2, &result, &error), WAL_ENOTFOUND);
-    assert_non_null(strstr(error.text, "nothing of the store yet"));
+    assert_fails(try_take_over(remote, "m1", 2, &result, kit_error()), WAL_ENOTFOUND,
+                 "nothing of the store yet");
     wal_session_close(kit_create(store, "a"));
     assert_int_equal(push(store, writer).epoch, 1);
     wal_remote_writer_close(writer);
-    kit_close(store);
     wal_remote_close(remote);
 }
 
@@ -327,8 +316,6 @@ KIT_TEST(remote_store__compaction_while_shipping)
     (void)pull(remote, "new");
     assert_copied(store, "new");
     wal_remote_writer_close(writer);
-    wal_session_close(session);
-    kit_close(store);
     wal_remote_close(remote);
 }
 
@@ -422,8 +409,6 @@ KIT_TEST(remote_store__bases_while_shipping)
     assert_copied(store, "old");
     assert_sound(remote);
     wal_remote_writer_close(writer);
-    wal_session_close(session);
-    kit_close(store);
     wal_remote_close(remote);
 }
 
@@ -456,19 +441,16 @@ KIT_TEST(remote_store__follower)
 {
     const uint8_t id[16] = {1};
     struct wal_remote *remote = open_remote();
-    struct wal_error error = KIT_ERROR;
     struct followed followed = {.looks = 0};
 
     followed.store = kit_open("store", WAL_OPEN_CREATE);
     followed.session = kit_create(followed.store, "a");
     followed.writer = open_writer(remote, followed.store, id);
     (void)push(followed.store, followed.writer);
-    assert_no_error(wal_remote_follow(remote, "follower", NULL, ship_more, &followed, &error),
-                    &error);
+    assert_no_error(wal_remote_follow(remote, "follower", NULL, ship_more, &followed, kit_error()),
+                    kit_error());
     assert_int_equal(followed.looks, 3);
     wal_remote_writer_close(followed.writer);
-    wal_session_close(followed.session);
-    kit_close(followed.store);
     wal_remote_close(remote);
 }
 
@@ -500,7 +482,6 @@ KIT_TEST(remote_store__bad_arguments_of_care)
     pulls.writer[0] = 1;
     assert_int_equal(wal_remote_follow(remote, "copy", &pulls, ship_more, NULL, NULL), WAL_EINVAL);
     assert_int_equal(wal_remote_follow(remote, "copy", NULL, ship_more, NULL, NULL), WAL_ENOTFOUND);
-    kit_close(store);
     wal_remote_close(remote);
 }
 
@@ -522,7 +503,6 @@ KIT_TEST(remote_store__replica_does_not_write)
     const uint8_t id[16] = {1};
     struct wal_remote_writer *writer = open_writer(remote, store, id);
     struct wal_remote_writer *other = NULL;
-    struct wal_error error = KIT_ERROR;
     struct wal_store *copy;
 
     wal_session_close(kit_create(store, "a"));
@@ -532,13 +512,11 @@ KIT_TEST(remote_store__replica_does_not_write)
     assert_int_equal(is_replica(copy), 1);
     assert_int_equal(is_replica(store), 0);
     options.flags = WAL_REMOTE_TAKE_OVER;
-    assert_int_equal(wal_remote_writer_open(remote, copy, &options, &other, &error), WAL_EREADONLY);
-    assert_non_null(strstr(error.text, "is a replica"));
+    assert_fails(wal_remote_writer_open(remote, copy, &options, &other, kit_error()), WAL_EREADONLY,
+                 "is a replica");
     assert_null(other);
     assert_int_equal(push(store, writer).epoch, 1);
-    kit_close(copy);
     wal_remote_writer_close(writer);
-    kit_close(store);
     wal_remote_close(remote);
 }
 
@@ -622,6 +600,5 @@ KIT_TEST(remote_store__bad_arguments)
     assert_null(writer);
     wal_remote_writer_close(NULL);
     wal_remote_close(NULL);
-    kit_close(store);
     wal_remote_close(remote);
 }

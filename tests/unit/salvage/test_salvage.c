@@ -88,11 +88,8 @@ static struct wal_salvage_result salvage(const char *expected)
 {
     struct seen report = {.calls = 0};
     struct wal_salvage_result result;
-    struct wal_error error;
 
-    if (salvage_to("out", &report, &result, &error) != WAL_OK) {
-        fail_msg("%s", error.text);
-    }
+    assert_done(salvage_to("out", &report, &result, kit_error()));
     assert_string_equal(report.text, expected);
     assert_int_equal(result.losses, report.calls);
     assert_true(report.total > 0);
@@ -323,11 +320,10 @@ KIT_TEST(salvage__missing_segment_is_reported)
 {
     struct seen report = {.calls = 0};
     struct wal_salvage_result result;
-    struct wal_error error;
 
     make_two_segments();
     assert_int_equal(unlink(LOG), 0);
-    assert_ok(salvage_to("out", &report, &result, &error));
+    assert_ok(salvage_to("out", &report, &result, kit_error()));
     assert_non_null(strstr(report.text, "0|||1-"));
     assert_non_null(strstr(report.text, "|log/0000000000000001.seg|the segment is missing\n"));
     assert_in_range(result.entries, 1, 7);
@@ -338,11 +334,10 @@ KIT_TEST(salvage__truncated_segment_keeps_what_is_left)
 {
     struct seen report = {.calls = 0};
     struct wal_salvage_result result;
-    struct wal_error error;
 
     make_store();
     assert_int_equal(truncate(LOG, find_frame(LOG, WAL__FRAME_FORK, 0)), 0);
-    assert_ok(salvage_to("out", &report, &result, &error));
+    assert_ok(salvage_to("out", &report, &result, kit_error()));
     assert_true(report.calls > 0);
     expect_entries("s", "a b c d e");
 }
@@ -357,7 +352,6 @@ KIT_TEST(salvage__lost_redaction_is_repeated)
     struct wal_salvage_result result;
     struct wal_session *session;
     struct wal_store *store;
-    struct wal_error error;
 
     make_store();
     store = kit_store();
@@ -367,7 +361,7 @@ KIT_TEST(salvage__lost_redaction_is_repeated)
     wal_session_close(session);
     kit_close(store);
     damage_frame(LOG, WAL__FRAME_ENTRY, 7);
-    assert_ok(salvage_to("out", &report, &result, &error));
+    assert_ok(salvage_to("out", &report, &result, kit_error()));
     assert_non_null(strstr(report.text, "3|t|t1|0-0||its redaction "));
     assert_non_null(strstr(report.text, " is lost; it was redacted again\n"));
     store = kit_open("out", WAL_OPEN_STRICT);
@@ -444,13 +438,12 @@ KIT_TEST(salvage__damaged_chunk_loses_its_blob)
     uint8_t digest[WAL_DIGEST_SIZE];
     struct seen report = {.calls = 0};
     struct wal_salvage_result result;
-    struct wal_error error;
     struct wal_store *store;
 
     make_store();
     add_content(digest);
     damage_frame(PACK, WAL__FRAME_CHUNK, 1);
-    assert_ok(salvage_to("out", &report, &result, &error));
+    assert_ok(salvage_to("out", &report, &result, kit_error()));
     assert_int_equal(result.blobs, 2);
     assert_int_equal(result.lost_blobs, 2);
     assert_non_null(strstr(report.text, "1|||0-0|pack/0000000000000001.seg|"
@@ -465,12 +458,11 @@ KIT_TEST(salvage__missing_pack_loses_its_entries_alone)
     uint8_t digest[WAL_DIGEST_SIZE];
     struct seen report = {.calls = 0};
     struct wal_salvage_result result;
-    struct wal_error error;
 
     make_store();
     add_content(digest);
     assert_int_equal(unlink(PACK), 0);
-    assert_ok(salvage_to("out", &report, &result, &error));
+    assert_ok(salvage_to("out", &report, &result, kit_error()));
     assert_non_null(strstr(report.text, "|pack/0000000000000001.seg|"
                                         "the segment is missing\n"));
     assert_int_equal(result.blobs, 0);
@@ -594,10 +586,7 @@ KIT_TEST(salvage__damage_of_the_source_is_not_fatal)
 static void expect_refused(const char *path, const char *out, enum wal_status status,
                            const char *text)
 {
-    struct wal_error error = KIT_ERROR;
-
-    assert_int_equal(wal_salvage(path, out, NULL, NULL, &error), status);
-    assert_error(&error, status, text);
+    assert_fails(wal_salvage(path, out, NULL, NULL, kit_error()), status, text);
 }
 
 KIT_TEST(salvage__existing_directory_is_left)
@@ -891,6 +880,4 @@ KIT_TEST(salvage__of_a_write_in_progress)
         assert_string_equal(seen.text, "");
         expect_entries("s", "a b c d e");
     }
-    wal_session_close(session);
-    kit_close(store);
 }

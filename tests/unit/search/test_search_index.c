@@ -573,8 +573,6 @@ KIT_TEST(index__of_a_segment_that_is_replaced_during_the_search)
     assert_string_equal(kit_query(search, &query), "a:new a:e498");
     assert_true(is_replaced);
     wal_search_close(search);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 /* --- without files ------------------------------------------------------- */

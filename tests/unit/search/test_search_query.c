@@ -98,7 +98,6 @@ KIT_TEST(query__text_of_a_queue_is_found_where_it_is_repeated)
     assert_ok(wal_search_find(search, &query, &cursor, &summary, NULL));
     assert_int_equal(summary.matches, 2);
     wal_search_cursor_close(cursor);
-    wal_session_close(session);
     wal_search_close(search);
 }
 
@@ -569,8 +568,6 @@ KIT_TEST(query__more_than_are_ranked)
     assert_int_equal(summary.complete, 0);
     assert_int_equal(summary.hits, 3);
     wal_search_close(search); /* the cursor outlives it, and the store */
-    wal_session_close(a);
-    kit_close(store);
     wal_search_cursor_close(cursor);
 }
 

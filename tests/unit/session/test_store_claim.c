@@ -56,9 +56,6 @@ KIT_TEST(claim__one_handle_at_a_time)
     wal_session_close(second);
     kit_close(stores[0]);
     assert_ok(claim(apart));
-    wal_session_close(apart);
-    wal_session_close(other);
-    kit_close(stores[1]);
 }
 
 /* A child that claims "s" and keeps running; -1 if the claim failed. */
@@ -184,7 +181,6 @@ KIT_TEST(claim__a_full_table)
         wal_session_close(sessions[i]);
     }
     assert_ok(wal_session_claim((sessions[0] = kit_session(store, "s0")), NULL));
-    wal_session_close(sessions[0]);
 }
 
 /* Shared by many processes: the results of their claims, and the signal to end. */
@@ -289,12 +285,11 @@ static void expect_list(struct wal_store *store, pid_t other, const char *expect
 {
     struct wal_claim_cursor *cursor = NULL;
     struct wal_claim claim = {.struct_size = sizeof(claim)};
-    struct wal_error error = KIT_ERROR;
     char text[1024] = "";
     size_t size = 0;
 
-    assert_ok(wal_claim_cursor_open(store, &cursor, &error));
-    while (wal_claim_cursor_next(cursor, &claim, &error) == WAL_OK) {
+    assert_ok(wal_claim_cursor_open(store, &cursor, kit_error()));
+    while (wal_claim_cursor_next(cursor, &claim, kit_error()) == WAL_OK) {
         const char *process = claim.process_id == getpid() ? "self"
                               : claim.process_id == other  ? "other"
                               : claim.process_id == 0      ? "0"
@@ -306,7 +301,7 @@ static void expect_list(struct wal_store *store, pid_t other, const char *expect
                              process, (claim.flags & WAL_CLAIM_OWN) != 0 ? " own" : "");
         assert_true(size < sizeof(text));
     }
-    assert_int_equal(wal_claim_cursor_next(cursor, &claim, &error), WAL_END);
+    assert_int_equal(wal_claim_cursor_next(cursor, &claim, kit_error()), WAL_END);
     wal_claim_cursor_close(cursor);
     assert_string_equal(text, expected);
 }
@@ -349,8 +344,6 @@ KIT_TEST(claims__of_this_process)
     wal_session_close(b);
     wal_session_close(c);
     expect_list(stores[0], -1, "");
-    kit_close(stores[0]);
-    kit_close(stores[1]);
 }
 
 KIT_TEST(claims__of_another_process_that_is_killed)

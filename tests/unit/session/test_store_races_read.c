@@ -211,7 +211,6 @@ KIT_TEST(races__pages_return_nothing_twice)
     }
     (void)stress_run_threads(&scene, append_randomly, 2, read_pages, 2);
     print_message("%" PRIu64 " went past a page\n", atomic_load(&scene.looks));
-    kit_close(scene.store);
 }
 
 /* ------------------------------------------------------------- scans --- */

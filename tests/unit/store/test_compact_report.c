@@ -144,7 +144,6 @@ KIT_TEST(dry_run__counts_what_compacting_would_rewrite)
 KIT_TEST(dry_run__of_a_reader)
 {
     struct wal_store *store = kit_store();
-    struct wal_error error = KIT_ERROR;
     struct wal_session *session = kit_create(store, "s");
 
     kit_append_all(session, "a b");
@@ -152,8 +151,8 @@ KIT_TEST(dry_run__of_a_reader)
     kit_close(store);
     store = kit_open("store", WAL_OPEN_READ_ONLY);
     assert_int_equal(compact(store, WAL_STORE_COMPACT_DRY_RUN).rewritten, 1);
-    assert_int_equal(wal_store_compact(store, NULL, NULL, &error), WAL_EREADONLY);
-    assert_error(&error, WAL_EREADONLY, "for reading only");
+    assert_fails(wal_store_compact(store, NULL, NULL, kit_error()), WAL_EREADONLY,
+                 "for reading only");
 }
 
 KIT_TEST(dry_run__of_an_empty_store)

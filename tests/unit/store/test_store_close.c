@@ -70,15 +70,15 @@ static struct wal_store *handle_store(uint32_t flags, const struct wal__heap *he
 {
     const struct wal_open_options options = {.struct_size = sizeof(options), .flags = flags};
     const struct wal_doc doc = {.struct_size = sizeof(doc), .key = TEXT("d"), .value = TEXT("1")};
-    struct wal_error error = KIT_ERROR;
     struct wal_store *store = NULL;
 
     assert_int_equal(system("rm -rf store"), 0);
-    must(wal__store_open("store", &options, heap, &wal__io_posix, &store, &error), &error);
+    must(wal__store_open("store", &options, heap, &wal__io_posix, &store, kit_error()),
+         kit_error());
     *session = kit_create(store, "s");
     kit_append_all(*session, "a b c");
-    must(wal_doc_put(NULL, *session, &doc, NULL, &error), &error);
-    must(import_checkpoint(*session, NULL, &error), &error);
+    must(wal_doc_put(NULL, *session, &doc, NULL, kit_error()), kit_error());
+    must(import_checkpoint(*session, NULL, kit_error()), kit_error());
     return store;
 }
 
@@ -616,13 +616,11 @@ static uint32_t kinds(uint32_t flags)
 
 static void expect_busy(struct wal_store *store, unsigned live)
 {
-    struct wal_error error = KIT_ERROR;
     char text[64];
 
     (void)snprintf(text, sizeof(text), "closed; %u of its handles %s still open", live,
                    live == 1 ? "is" : "are");
-    assert_int_equal(wal_close(store, &error), WAL_EBUSY);
-    assert_error(&error, WAL_EBUSY, text);
+    assert_fails(wal_close(store, kit_error()), WAL_EBUSY, text);
 }
 
 static void expect_closed(const struct handle *handle)
@@ -733,14 +731,12 @@ KIT_TEST(close__failure_has_priority)
                                                .flags = WAL_APPEND_EXPECT,
                                                .expected_tail = kit_text("other")};
     const struct wal_entry entry = kit_entry("x", NULL, "1");
-    struct wal_error error = KIT_ERROR;
     struct handle handle = {HANDLE_SESSION, NULL};
     struct wal_session *session;
     struct wal_store *store = begin(WAL_OPEN_CREATE, &session);
 
     assert_ok(wal_append(session, &entry, 1, &options, NULL, NULL));
-    assert_int_equal(wal_close(store, &error), WAL_ECONFLICT);
-    assert_error(&error, WAL_ECONFLICT, "other");
+    assert_fails(wal_close(store, kit_error()), WAL_ECONFLICT, "other");
     handle.at = session;
     expect_closed(&handle);
     handle_close(&handle);

@@ -187,16 +187,12 @@ KIT_TEST(fold__handle_of_a_forgotten_session_reports_it)
     struct wal_session *gone = kit_create(store, "gone");
     struct wal_session_info info = {.struct_size = sizeof(info)};
     struct wal_entry entry = kit_entry("e", NULL, "1");
-    struct wal_error error = KIT_ERROR;
     struct wal_session *fork = NULL;
 
     assert_ok(wal_session_delete(gone, NULL));
     end_segment(store, filler);
-    assert_int_equal(wal_session_get_info(gone, &info, &error), WAL_ENOTFOUND);
-    assert_error(&error, WAL_ENOTFOUND, "deleted");
-    error = KIT_ERROR;
-    assert_int_equal(wal_append(gone, &entry, 1, NULL, NULL, &error), WAL_ENOTFOUND);
-    assert_error(&error, WAL_ENOTFOUND, "deleted");
+    assert_fails(wal_session_get_info(gone, &info, kit_error()), WAL_ENOTFOUND, "deleted");
+    assert_fails(wal_append(gone, &entry, 1, NULL, NULL, kit_error()), WAL_ENOTFOUND, "deleted");
     assert_int_equal(wal_session_delete(gone, NULL), WAL_ENOTFOUND);
     assert_int_equal(wal_session_fork(gone, (struct wal_slice){NULL, 0}, NULL, &fork, NULL),
                      WAL_ENOTFOUND);

@@ -180,13 +180,12 @@ KIT_TEST(lockfile__waiting_reader_gets_an_error)
     struct wal_session *session = kit_create(store, "s");
     struct wal_store *reader;
     struct wal_store_info info = {.struct_size = sizeof(info)};
-    struct wal_error error = KIT_ERROR;
 
     kit_append_all(session, "a");
     reader = kit_open("store", WAL_OPEN_READ_ONLY);
     shell("rm store/LOCK");
     assert_ok(wal_store_get_info(reader, &info, NULL));
-    assert_int_equal(wal_store_wait(reader, &info.last_sequence, WAL_WRITTEN, 20000, &error),
+    assert_int_equal(wal_store_wait(reader, &info.last_sequence, WAL_WRITTEN, 20000, kit_error()),
                      WAL_ELOCKFILE);
     kit_close(reader);
     wal_session_close(session);
@@ -420,7 +419,6 @@ KIT_TEST(lockfile__removed_before_a_write)
     struct wal__io io;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
-    struct wal_error error = KIT_ERROR;
 
     kit_append_all(session, "a");
     wal_session_close(session);
@@ -431,7 +429,7 @@ KIT_TEST(lockfile__removed_before_a_write)
     io.now_ms = now_and_steal;
     io.pwritev = count_write;
     io.populate_writable = NULL; /* every write is a call */
-    assert_int_equal(try_append(session, "x", &error), WAL_ELOCKFILE);
+    assert_int_equal(try_append(session, "x", kit_error()), WAL_ELOCKFILE);
     expect_nothing_written(store, session);
 }
 
@@ -520,14 +518,13 @@ KIT_TEST(lockfile__reader_without_it_during_a_rotation)
     struct wal__io io = wal__io_posix;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
-    struct wal_error error = KIT_ERROR;
 
     kit_append_all(session, "a");
     wal_session_close(session);
     kit_close(store);
     io.open = deny_lock;
     io.list = list_and_rotate;
-    assert_ok(wal__store_open("store", &options, &wal__heap_libc, &io, &store, &error));
+    assert_ok(wal__store_open("store", &options, &wal__heap_libc, &io, &store, kit_error()));
     session = kit_session(store, "s");
     assert_branch(session, "a");
     wal_session_close(session);
@@ -577,41 +574,37 @@ KIT_TEST(file_system__network_is_refused_unless_forced)
         {0xFE534D42, "smb2"},     {V9FS_MAGIC, "9p"},       {0x65735546, "fuse"},
         {0x00C36400, "ceph"},     {0x0BD00BD0, "lustre"},
     };
-    struct wal_error error = KIT_ERROR;
 
     for (size_t i = 0; i < sizeof(mounts) / sizeof(mounts[0]); i++) {
         uint32_t magic = mounts[i].magic;
 
-        assert_int_equal(open_on(magic, WAL_OPEN_CREATE, &error), WAL_ENETWORK);
-        assert_error(&error, WAL_ENETWORK, mounts[i].name);
+        assert_fails(open_on(magic, WAL_OPEN_CREATE, kit_error()), WAL_ENETWORK, mounts[i].name);
         assert_int_not_equal(access("store", F_OK), 0); /* nothing is left */
-        assert_ok(open_on(magic, WAL_OPEN_CREATE | WAL_OPEN_NETWORK_FS, &error));
-        assert_ok(open_on(EXT4_SUPER_MAGIC, 0, &error));
-        assert_int_equal(open_on(magic, 0, &error), WAL_ENETWORK);
-        assert_int_equal(open_on(magic, WAL_OPEN_READ_ONLY, &error), WAL_ENETWORK);
-        assert_ok(open_on(magic, WAL_OPEN_NETWORK_FS, &error));
+        assert_ok(open_on(magic, WAL_OPEN_CREATE | WAL_OPEN_NETWORK_FS, kit_error()));
+        assert_ok(open_on(EXT4_SUPER_MAGIC, 0, kit_error()));
+        assert_int_equal(open_on(magic, 0, kit_error()), WAL_ENETWORK);
+        assert_int_equal(open_on(magic, WAL_OPEN_READ_ONLY, kit_error()), WAL_ENETWORK);
+        assert_ok(open_on(magic, WAL_OPEN_NETWORK_FS, kit_error()));
         assert_int_equal(system("rm -r store"), 0);
     }
 }
 
 KIT_TEST(file_system__volatile_is_refused_to_writers)
 {
-    struct wal_error error = KIT_ERROR;
     FILE *file = fopen("mountinfo", "w");
 
     assert_non_null(file);
     assert_true(fprintf(file, "1 2 0:7 / / rw - overlay none rw,volatile\n") > 0);
     assert_int_equal(fclose(file), 0);
     mounted_device = makedev(0, 7);
-    assert_int_equal(open_on(0x794C7630, WAL_OPEN_CREATE, &error), WAL_ENETWORK);
-    assert_error(&error, WAL_ENETWORK, "volatile");
+    assert_fails(open_on(0x794C7630, WAL_OPEN_CREATE, kit_error()), WAL_ENETWORK, "volatile");
     assert_int_not_equal(access("store", F_OK), 0);
     mounted_device = makedev(0, 8);
-    assert_ok(open_on(0x794C7630, WAL_OPEN_CREATE, &error));
+    assert_ok(open_on(0x794C7630, WAL_OPEN_CREATE, kit_error()));
     mounted_device = makedev(0, 7);
-    assert_int_equal(open_on(0x794C7630, 0, &error), WAL_ENETWORK);
-    assert_ok(open_on(0x794C7630, WAL_OPEN_READ_ONLY, &error));
-    assert_ok(open_on(0x794C7630, WAL_OPEN_NETWORK_FS, &error));
+    assert_int_equal(open_on(0x794C7630, 0, kit_error()), WAL_ENETWORK);
+    assert_ok(open_on(0x794C7630, WAL_OPEN_READ_ONLY, kit_error()));
+    assert_ok(open_on(0x794C7630, WAL_OPEN_NETWORK_FS, kit_error()));
     mounted_device = 0;
 }
 

@@ -20,11 +20,8 @@ static struct wal_store *open_memory(uint32_t flags)
     struct wal_open_options options = {.struct_size = sizeof(options),
                                        .flags = WAL_OPEN_MEMORY | flags};
     struct wal_store *store = NULL;
-    struct wal_error error = KIT_ERROR;
 
-    if (wal_open(NULL, &options, &store, &error) != WAL_OK) {
-        fail_msg("wal_open: %s", error.text);
-    }
+    assert_done(wal_open(NULL, &options, &store, kit_error()));
     return store;
 }
 
@@ -103,12 +100,11 @@ KIT_TEST(store_memory__path_is_ignored)
     const struct wal_open_options options = {.struct_size = sizeof(options),
                                              .flags = WAL_OPEN_MEMORY};
     const char *const paths[] = {"here", "no/such/directory", "", "/"};
-    struct wal_error error = KIT_ERROR;
 
     for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
         struct wal_store *store = NULL;
 
-        assert_ok(wal_open(paths[i], &options, &store, &error));
+        assert_ok(wal_open(paths[i], &options, &store, kit_error()));
         wal_session_close(kit_create(store, "s"));
         kit_close(store);
     }
@@ -141,22 +137,20 @@ static void refuse(const char *path, uint32_t flags)
 {
     struct wal_open_options options = {.struct_size = sizeof(options), .flags = flags};
     struct wal_store *store = NULL;
-    struct wal_error error = KIT_ERROR;
 
-    assert_int_equal(wal_open(path, &options, &store, &error), WAL_EINVAL);
+    assert_int_equal(wal_open(path, &options, &store, kit_error()), WAL_EINVAL);
     assert_null(store);
 }
 
 KIT_TEST(store_memory__incompatible_options_are_refused)
 {
     struct wal_store *store = NULL;
-    struct wal_error error = KIT_ERROR;
 
     refuse(NULL, WAL_OPEN_MEMORY | WAL_OPEN_READ_ONLY);
     refuse("x", WAL_OPEN_MEMORY | WAL_OPEN_READ_ONLY);
     refuse(NULL, WAL_OPEN_MEMORY | WAL_OPEN_NOOP);
     refuse(NULL, WAL_OPEN_CREATE);
-    assert_int_equal(wal_open(NULL, NULL, &store, &error), WAL_EINVAL);
+    assert_int_equal(wal_open(NULL, NULL, &store, kit_error()), WAL_EINVAL);
     assert_null(store);
     assert_no_files();
 }
@@ -187,13 +181,12 @@ static void append_payloads(struct wal_session *session)
     for (uint64_t i = 1; i <= payload_count; i++) {
         char id[16];
         struct wal_entry entry;
-        struct wal_error error = KIT_ERROR;
 
         (void)snprintf(id, sizeof(id), "e%u", (unsigned)i);
         entry = kit_entry(id, NULL, "0");
         make_payload(payload, i);
         entry.payload = (struct wal_slice){payload, payload_size};
-        assert_ok(kit_try_append(session, &entry, NULL, &error));
+        assert_ok(kit_try_append(session, &entry, NULL, kit_error()));
     }
     free(payload);
 }
@@ -202,19 +195,18 @@ static void check_payloads(struct wal_session *session)
 {
     char *payload = malloc(payload_size);
     struct wal_entry entry = {.struct_size = sizeof(entry)};
-    struct wal_error error = KIT_ERROR;
     struct wal_entry_cursor *cursor = NULL;
 
     assert_non_null(payload);
-    assert_ok(wal_entry_cursor_open(session, NULL, &cursor, &error));
+    assert_ok(wal_entry_cursor_open(session, NULL, &cursor, kit_error()));
     assert_int_equal(wal_entry_cursor_remaining(cursor), payload_count);
     for (uint64_t i = 1; i <= payload_count; i++) {
-        assert_ok(wal_entry_cursor_next(cursor, &entry, &error));
+        assert_ok(wal_entry_cursor_next(cursor, &entry, kit_error()));
         make_payload(payload, i);
         assert_int_equal(entry.payload.size, payload_size);
         assert_memory_equal(entry.payload.data, payload, payload_size);
     }
-    assert_int_equal(wal_entry_cursor_next(cursor, &entry, &error), WAL_END);
+    assert_int_equal(wal_entry_cursor_next(cursor, &entry, kit_error()), WAL_END);
     wal_entry_cursor_close(cursor);
     free(payload);
 }
@@ -343,10 +335,9 @@ KIT_TEST(store_memory__closing_frees_everything)
                                              .flags = WAL_OPEN_MEMORY};
     struct wal_store *store = NULL;
     struct wal_session *session;
-    struct wal_error error = KIT_ERROR;
 
     faulty_heap_init(&heap, &wal__heap_libc);
-    assert_ok(wal__store_open(NULL, &options, &heap.heap, &wal__io_posix, &store, &error));
+    assert_ok(wal__store_open(NULL, &options, &heap.heap, &wal__io_posix, &store, kit_error()));
     session = kit_create(store, "s");
     append_payloads(session);
     wal_session_close(session);
@@ -362,15 +353,14 @@ KIT_TEST(store_memory__closing_creates_no_file)
                                              .flags = WAL_OPEN_MEMORY};
     struct wal_store *store = NULL;
     struct wal_session *session;
-    struct wal_error error = KIT_ERROR;
     uint64_t allocations;
 
     faulty_heap_init(&heap, &wal__heap_libc);
-    assert_ok(wal__store_open(NULL, &options, &heap.heap, &wal__io_posix, &store, &error));
+    assert_ok(wal__store_open(NULL, &options, &heap.heap, &wal__io_posix, &store, kit_error()));
     session = kit_create(store, "s");
     append_payloads(session);
     wal_session_close(session);
-    assert_ok(wal_sync(store, &error));
+    assert_ok(wal_sync(store, kit_error()));
     allocations = atomic_load(&heap.allocations);
     kit_close(store);
     assert_int_equal(atomic_load(&heap.allocations), allocations);
@@ -385,12 +375,11 @@ KIT_TEST(store_memory__opening_without_memory)
     uint64_t nth = 0;
 
     while (store == NULL) {
-        struct wal_error error = KIT_ERROR;
         enum wal_status status;
 
         faulty_heap_init(&heap, &wal__heap_libc);
         faulty_heap_fail(&heap, ++nth, true);
-        status = wal__store_open(NULL, &options, &heap.heap, &wal__io_posix, &store, &error);
+        status = wal__store_open(NULL, &options, &heap.heap, &wal__io_posix, &store, kit_error());
         if (status != WAL_OK) {
             assert_int_equal(status, WAL_ENOMEM);
             assert_null(store);

@@ -171,9 +171,9 @@ TEST_WITH(store_noop__session_returns_its_options, enter, leave)
 TEST_WITH(store_noop__ids_are_generated_and_may_repeat, enter, leave)
 {
     struct wal_session *made = NULL;
-    struct wal_session *again = kit_create(store, "s");
     struct wal_session_info info;
 
+    (void)kit_create(store, "s");
     assert_ok(wal_session_create(store, NULL, &made, &error));
     info = kit_info(made);
     assert_int_equal(info.id.size, 36);
@@ -181,7 +181,6 @@ TEST_WITH(store_noop__ids_are_generated_and_may_repeat, enter, leave)
     assert_true(info.created_ms > 0);
     assert_int_equal(info.schema_version, 1);
     wal_session_close(made);
-    wal_session_close(again);
 }
 
 TEST_WITH(store_noop__any_id_opens_as_an_empty_session, enter, leave)

@@ -104,7 +104,6 @@ KIT_TEST(open__exclusive_refuses_a_store)
 
     kit_close(kit_open("store", flags));
     expect_open("store", flags, WAL_EEXISTS, "store", "already");
-    kit_close(kit_store());
 }
 
 KIT_TEST(open__file_in_place_of_the_directory)
@@ -194,7 +193,6 @@ KIT_TEST(open__invalid_options_are_refused)
     struct wal_open_options good = {.struct_size = sizeof(good), .flags = WAL_OPEN_CREATE};
     struct wal_open_options bad[6] = {good, good, good, good, good, good};
     struct wal_store *store = NULL;
-    struct wal_error error = KIT_ERROR;
     struct stat stat_of;
     char *path;
 
@@ -205,17 +203,17 @@ KIT_TEST(open__invalid_options_are_refused)
     bad[4].flags |= WAL_OPEN_READ_ONLY;
     bad[5].group_align = 1024;
     for (size_t i = 0; i < 6; i++) {
-        assert_int_equal(wal_open("store", &bad[i], &store, &error), WAL_EINVAL);
+        assert_int_equal(wal_open("store", &bad[i], &store, kit_error()), WAL_EINVAL);
         assert_null(store);
     }
-    assert_int_equal(wal_open(NULL, &good, &store, &error), WAL_EINVAL);
-    assert_int_equal(wal_open("", &good, &store, &error), WAL_EINVAL);
-    assert_int_equal(wal_open("store", &good, NULL, &error), WAL_EINVAL);
+    assert_int_equal(wal_open(NULL, &good, &store, kit_error()), WAL_EINVAL);
+    assert_int_equal(wal_open("", &good, &store, kit_error()), WAL_EINVAL);
+    assert_int_equal(wal_open("store", &good, NULL, kit_error()), WAL_EINVAL);
     path = malloc(8192);
     assert_non_null(path);
     memset(path, 'x', 8191);
     path[8191] = '\0';
-    assert_int_equal(wal_open(path, &good, &store, &error), WAL_EINVAL);
+    assert_int_equal(wal_open(path, &good, &store, kit_error()), WAL_EINVAL);
     free(path);
     assert_int_not_equal(stat("store", &stat_of), 0);
 }

@@ -244,8 +244,6 @@ KIT_TEST(handles__see_each_others_entries)
     pair.stores[0] = kit_open("store", 0);
     pair.sessions[0] = kit_session(pair.stores[0], "s");
     assert_int_equal(kit_info(pair.sessions[0]).entries, TURNS);
-    wal_session_close(pair.sessions[0]);
-    kit_close(pair.stores[0]);
 }
 
 KIT_TEST(handles__check_tails_and_ids_together)
@@ -663,7 +661,6 @@ static void append_and_fork(int waits_fd, int count_fd, int round)
 
 static void kill_process_with_child(int round, uint64_t *random)
 {
-    struct wal_error error = KIT_ERROR;
     struct wal_entry entry;
     struct wal_store *store;
     struct wal_session *session;
@@ -694,9 +691,7 @@ static void kill_process_with_child(int round, uint64_t *random)
     session = kit_session(store, "s");
     (void)snprintf(id, sizeof(id), "after-%d", round);
     entry = kit_entry(id, NULL, "{}");
-    if (wal_append(session, &entry, 1, NULL, NULL, &error) != WAL_OK) {
-        fail_msg("round %d: %s", round, error.text);
-    }
+    assert_done(wal_append(session, &entry, 1, NULL, NULL, kit_error()));
     (void)snprintf(id, sizeof(id), "%d-%d", round, last);
     entry = kit_entry(id, NULL, "{}");
     assert_ok(kit_try_append(session, &entry, NULL, NULL));

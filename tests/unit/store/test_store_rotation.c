@@ -128,7 +128,6 @@ static void append_some(struct bench *bench, int batches, uint32_t most)
 static void check_session(struct bench *bench, int session)
 {
     struct wal_entry entry = {.struct_size = sizeof(entry)};
-    struct wal_error error = KIT_ERROR;
     struct wal_entry_cursor *cursor = NULL;
     uint32_t count = bench->model->counts[session];
 
@@ -139,9 +138,7 @@ static void check_session(struct bench *bench, int session)
         uint32_t size = bench->model->entries[session][i].size;
         char id[32];
 
-        if (wal_entry_cursor_next(cursor, &entry, &error) != WAL_OK) {
-            fail_msg("entry %u of session %d: %s", i, session, error.text);
-        }
+        assert_done(wal_entry_cursor_next(cursor, &entry, kit_error()));
         (void)snprintf(id, sizeof(id), "e%u", i);
         assert_slice(entry.id, id);
         assert_int_equal(entry.payload.size, size);
@@ -400,8 +397,6 @@ KIT_TEST(rotation__no_frame_after_a_seal)
     store = kit_store();
     session = kit_session(store, "s");
     assert_branch(session, "a b c d e");
-    wal_session_close(session);
-    kit_close(store);
 }
 
 enum {

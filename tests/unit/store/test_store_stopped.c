@@ -285,9 +285,8 @@ static struct wal_store *open_store(uint32_t flags)
 {
     const struct wal_open_options options = {.struct_size = sizeof(options), .flags = flags};
     struct wal_store *store = NULL;
-    struct wal_error error = KIT_ERROR;
 
-    assert_ok(wal_open("store", &options, &store, &error));
+    assert_ok(wal_open("store", &options, &store, kit_error()));
     return store;
 }
 

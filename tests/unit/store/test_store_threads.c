@@ -298,8 +298,6 @@ KIT_TEST(threads__race_for_the_same_tail)
     }
     assert_int_equal(atomic_load(&shared.durable), COUNT);
     assert_int_equal(kit_info(shared.sessions[0]).entries, COUNT);
-    wal_session_close(shared.sessions[0]);
-    kit_close(shared.store);
 }
 
 /* Two handles of a store, as two processes have them: a thread of each reads what the other one

@@ -64,11 +64,7 @@ static enum wal_status try_write(struct wal_store *store, const char *ids, const
 
 static void write_bundle(struct wal_store *store, const char *ids)
 {
-    struct wal_error error;
-
-    if (try_write(store, ids, "bundle", &error) != WAL_OK) {
-        fail_msg("%s: %s", error.file, error.text);
-    }
+    assert_done(try_write(store, ids, "bundle", kit_error()));
 }
 
 static enum wal_status try_read(struct wal_store *store, const char *path,
@@ -85,11 +81,8 @@ static enum wal_status try_read(struct wal_store *store, const char *path,
 static struct wal_transfer_result read_bundle(struct wal_store *store)
 {
     struct wal_transfer_result result;
-    struct wal_error error;
 
-    if (try_read(store, "bundle", &result, &error) != WAL_OK) {
-        fail_msg("%s: %s", error.file, error.text);
-    }
+    assert_done(try_read(store, "bundle", &result, kit_error()));
     return result;
 }
 
@@ -153,10 +146,9 @@ KIT_TEST(bundle__redacted_content_is_not_in_it)
 KIT_TEST(bundle__existing_file_is_left)
 {
     struct wal_store *store = make_store();
-    struct wal_error error;
 
     assert_int_equal(system("echo mine > bundle"), 0);
-    assert_int_equal(try_write(store, "s", "bundle", &error), WAL_EEXISTS);
+    assert_int_equal(try_write(store, "s", "bundle", kit_error()), WAL_EEXISTS);
     assert_int_equal(system("grep -q mine bundle"), 0);
     kit_close(store);
     assert_names("bundle store ");
@@ -176,9 +168,8 @@ KIT_TEST(bundle__missing_session_writes_nothing)
 KIT_TEST(bundle__missing_directory_is_reported)
 {
     struct wal_store *store = make_store();
-    struct wal_error error;
 
-    assert_int_equal(try_write(store, "s", "none/bundle", &error), WAL_ENOTFOUND);
+    assert_int_equal(try_write(store, "s", "none/bundle", kit_error()), WAL_ENOTFOUND);
     kit_close(store);
     assert_names("store ");
 }
@@ -191,10 +182,8 @@ static void expect_refused(enum wal_status status, const char *text)
     struct wal_store *to = kit_open("to", WAL_OPEN_CREATE);
     uint64_t before = kit_store_info(to).last_sequence;
     struct wal_transfer_result result;
-    struct wal_error error;
 
-    assert_int_equal(try_read(to, "bad", &result, &error), status);
-    assert_error(&error, status, text);
+    assert_fails(try_read(to, "bad", &result, kit_error()), status, text);
     assert_int_equal(kit_store_info(to).last_sequence, before);
     kit_close(to);
     assert_int_equal(system("rm -rf to bad"), 0);
@@ -287,10 +276,9 @@ KIT_TEST(bundle__missing_file_is_refused)
 {
     struct wal_store *to = kit_open("to", WAL_OPEN_CREATE);
     struct wal_transfer_result result;
-    struct wal_error error;
 
-    assert_int_equal(try_read(to, "none", &result, &error), WAL_ENOTFOUND);
-    assert_int_equal(try_read(to, ".", &result, &error), WAL_ENOTFILE);
+    assert_int_equal(try_read(to, "none", &result, kit_error()), WAL_ENOTFOUND);
+    assert_int_equal(try_read(to, ".", &result, kit_error()), WAL_ENOTFILE);
     assert_int_equal(wal_bundle_detect(WAL_STR("none")), 0);
     assert_int_equal(wal_bundle_detect(WAL_STR(".")), 0);
 }

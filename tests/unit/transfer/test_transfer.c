@@ -18,67 +18,78 @@ enum {
     QUEUED_SIZE = 60 * 1024
 };
 
-struct stores {
+static struct {
     struct wal_store *from;
     struct wal_store *to;
-};
+} stores;
 
-static struct stores open_stores(void)
+/* Each test begins with two empty stores. */
+static int set_up(void **state)
 {
-    return (struct stores){kit_open("from", WAL_OPEN_CREATE), kit_open("to", WAL_OPEN_CREATE)};
+    int result = kit_set_up(state);
+
+    stores.from = kit_open("from", WAL_OPEN_CREATE);
+    stores.to = kit_open("to", WAL_OPEN_CREATE);
+    return result;
 }
 
-static void close_stores(struct stores *stores)
+#define MERGE_TEST(name) TEST_WITH(name, set_up, kit_tear_down)
+
+/* The stores are empty again. */
+static void begin_again(void)
 {
-    kit_close(stores->from);
-    kit_close(stores->to);
+    kit_close(stores.from);
+    kit_close(stores.to);
+    assert_int_equal(system("rm -rf from to"), 0);
+    stores.from = kit_open("from", WAL_OPEN_CREATE);
+    stores.to = kit_open("to", WAL_OPEN_CREATE);
 }
 
 /* --- the call ------------------------------------------------------------- */
 
 /* What a merge reported: "KIND SESSION;" of each session in the order of their reports, "document
  * KEY;" of a document. */
-struct seen {
+static struct {
     char text[TEXT_SIZE];
     struct wal_error error; /* of the last refusal */
+    struct wal_transfer_result result;
     uint64_t calls;
     uint64_t stop_at; /* this call of progress returns 7; 0: none */
-};
+} seen;
 
 static int32_t add_report(void *ctx, const struct wal_transfer_report *report)
 {
     static const char *const kinds[] = {"created", "continued", "unchanged", "refused", "document"};
-    struct seen *seen = ctx;
-    size_t used = strlen(seen->text);
+    size_t used = strlen(seen.text);
 
+    (void)ctx;
     assert_int_equal(report->struct_size, sizeof(*report));
     assert_true((report->status == WAL_OK) == (report->error == NULL));
     if (report->error != NULL) {
-        seen->error = *report->error;
+        seen.error = *report->error;
     }
-    snprintf(seen->text + used, TEXT_SIZE - used, "%s %.*s%.*s;", kinds[report->kind],
+    snprintf(seen.text + used, TEXT_SIZE - used, "%s %.*s%.*s;", kinds[report->kind],
              WAL_ARG(report->session_id), WAL_ARG(report->key));
     return 0;
 }
 
 static int32_t count_calls(void *ctx, uint64_t done, uint64_t total)
 {
-    struct seen *seen = ctx;
-
+    (void)ctx;
     assert_true(done <= total);
-    seen->calls++;
-    return seen->calls == seen->stop_at ? 7 : 0;
+    seen.calls++;
+    return seen.calls == seen.stop_at ? 7 : 0;
 }
 
-static enum wal_status try_merge(struct stores *stores, const char *ids, struct seen *seen,
-                                 struct wal_transfer_result *result, struct wal_error *error)
+/* Merges these sessions, separated by a blank, or all, and stops at this call of progress. The
+ * error is that of the kit. */
+static enum wal_status try_merge(const char *ids, uint64_t stop_at)
 {
     struct wal_slice sessions[8];
     struct wal_transfer_options options = {
         .struct_size = sizeof(options),
         .progress = count_calls,
         .report = add_report,
-        .ctx = seen,
     };
 
     while (ids != NULL && *ids != '\0') {
@@ -88,37 +99,42 @@ static enum wal_status try_merge(struct stores *stores, const char *ids, struct 
         options.sessions = sessions;
         ids += size + (ids[size] == ' ');
     }
-    *error = KIT_ERROR;
-    *result = (struct wal_transfer_result){.struct_size = sizeof(*result)};
-    return wal_store_merge(stores->from, stores->to, &options, result, error);
+    memset(&seen, 0, sizeof(seen));
+    seen.stop_at = stop_at;
+    seen.result.struct_size = sizeof(seen.result);
+    return wal_store_merge(stores.from, stores.to, &options, &seen.result, kit_error());
 }
 
-/* Merges these sessions, separated by a blank, or all; it must succeed with these reports. */
-static struct wal_transfer_result merge(struct stores *stores, const char *ids,
-                                        const char *expected)
+/* The merge succeeds with these reports. */
+static void merge(const char *ids, const char *expected)
 {
-    struct seen seen = {.calls = 0};
-    struct wal_transfer_result result;
-    struct wal_error error;
-
-    if (try_merge(stores, ids, &seen, &result, &error) != WAL_OK) {
-        fail_msg("%s", error.text);
-    }
+    assert_done(try_merge(ids, 0));
     if (strcmp(seen.text, expected) != 0) {
         fail_msg("%s: %s", seen.text, seen.error.text);
     }
-    return result;
+}
+
+/* All of "to", into "from". */
+static void merge_back(const char *expected)
+{
+    struct wal_store *from = stores.from;
+
+    stores.from = stores.to;
+    stores.to = from;
+    merge(NULL, expected);
+    stores.to = stores.from;
+    stores.from = from;
 }
 
 /* Merging again adds nothing, byte for byte of the log's end. */
-static void assert_idempotent(struct stores *stores, const char *ids, const char *expected)
+static void assert_idempotent(const char *ids, const char *expected)
 {
-    uint64_t before = kit_store_info(stores->to).last_sequence;
-    struct wal_transfer_result result = merge(stores, ids, expected);
+    uint64_t before = kit_store_info(stores.to).last_sequence;
 
-    assert_int_equal(result.entries, 0);
-    assert_int_equal(result.documents, 0);
-    assert_int_equal(kit_store_info(stores->to).last_sequence, before);
+    merge(ids, expected);
+    assert_int_equal(seen.result.entries, 0);
+    assert_int_equal(seen.result.documents, 0);
+    assert_int_equal(kit_store_info(stores.to).last_sequence, before);
 }
 
 /* --- content -------------------------------------------------------------- */
@@ -203,162 +219,124 @@ static struct wal_session *make_session(struct wal_store *store, const char *id)
 
 /* --- whole stores --------------------------------------------------------- */
 
-KIT_TEST(merge__empty_store_gets_everything)
+MERGE_TEST(merge__empty_store_gets_everything)
 {
-    struct stores stores = open_stores();
-    struct wal_session *s = make_session(stores.from, "s");
-    struct wal_transfer_result result;
-
+    make_session(stores.from, "s");
     put(stores.from, NULL, "config", "{\"x\":1}");
     put(stores.from, NULL, "config", "{\"x\":2}");
-    result = merge(&stores, NULL, "created s;");
-    assert_int_equal(result.created, 1);
-    assert_int_equal(result.entries, 8);
-    assert_int_equal(result.documents, 6);
+    merge(NULL, "created s;");
+    assert_int_equal(seen.result.created, 1);
+    assert_int_equal(seen.result.entries, 8);
+    assert_int_equal(seen.result.documents, 6);
     assert_same_stores(stores.from, stores.to);
-    assert_idempotent(&stores, NULL, "unchanged s;");
-    wal_session_close(s);
-    close_stores(&stores);
+    assert_idempotent(NULL, "unchanged s;");
 }
 
-KIT_TEST(merge__result_is_whole_after_a_reopen)
+MERGE_TEST(merge__result_is_whole_after_a_reopen)
 {
-    struct stores stores = open_stores();
-
-    wal_session_close(make_session(stores.from, "s"));
-    (void)merge(&stores, NULL, "created s;");
+    make_session(stores.from, "s");
+    merge(NULL, "created s;");
     kit_close(stores.to);
     stores.to = kit_open("to", 0);
     assert_same_stores(stores.from, stores.to);
-    assert_idempotent(&stores, NULL, "unchanged s;");
-    close_stores(&stores);
+    assert_idempotent(NULL, "unchanged s;");
 }
 
-KIT_TEST(merge__grown_session_is_continued)
+MERGE_TEST(merge__grown_session_is_continued)
 {
-    struct stores stores = open_stores();
     struct wal_session *s = make_session(stores.from, "s");
-    struct wal_transfer_result result;
 
-    (void)merge(&stores, NULL, "created s;");
+    merge(NULL, "created s;");
     kit_append_all(s, "f g");
     put(NULL, s, "notes", "{\"v\":3}");
     move_head(s, "try", "f", "");
-    result = merge(&stores, NULL, "continued s;");
-    assert_int_equal(result.continued, 1);
-    assert_int_equal(result.entries, 2);
-    assert_int_equal(result.documents, 1);
+    merge(NULL, "continued s;");
+    assert_int_equal(seen.result.continued, 1);
+    assert_int_equal(seen.result.entries, 2);
+    assert_int_equal(seen.result.documents, 1);
     assert_same_stores(stores.from, stores.to);
-    assert_idempotent(&stores, NULL, "unchanged s;");
-    wal_session_close(s);
-    close_stores(&stores);
+    assert_idempotent(NULL, "unchanged s;");
 }
 
 /* The last entries move the head, which was then put before the first. */
-KIT_TEST(merge__removed_head_is_removed)
+MERGE_TEST(merge__removed_head_is_removed)
 {
-    struct stores stores = open_stores();
     struct wal_session *s = kit_create(stores.from, "s");
     const struct wal_head head = {.struct_size = sizeof(head)};
 
     kit_append_all(s, "a b");
-    (void)merge(&stores, NULL, "created s;");
+    merge(NULL, "created s;");
     kit_append_all(s, "c d");
     assert_ok(wal_head_move(s, &head, NULL, NULL));
-    (void)merge(&stores, NULL, "continued s;");
+    merge(NULL, "continued s;");
     assert_same_stores(stores.from, stores.to);
     wal_session_close(s);
     s = kit_create(stores.from, "t");
     kit_append_all(s, "a b");
     assert_ok(wal_head_move(s, &head, NULL, NULL));
-    (void)merge(&stores, NULL, "unchanged s;created t;");
+    merge(NULL, "unchanged s;created t;");
     assert_same_stores(stores.from, stores.to);
-    wal_session_close(s);
-    close_stores(&stores);
 }
 
-KIT_TEST(merge__removed_note_is_removed)
+MERGE_TEST(merge__removed_note_is_removed)
 {
-    struct stores stores = open_stores();
     struct wal_session *s = kit_create(stores.from, "s");
 
     kit_append_all(s, "a b");
     move_head(s, "try", "a", "a note");
-    (void)merge(&stores, NULL, "created s;");
+    merge(NULL, "created s;");
     move_head(s, "try", "b", "");
     move_head(s, "try", "a", "");
     kit_append_all(s, "c");
-    (void)merge(&stores, NULL, "continued s;");
+    merge(NULL, "continued s;");
     assert_same_stores(stores.from, stores.to);
-    assert_idempotent(&stores, NULL, "unchanged s;");
-    wal_session_close(s);
-    close_stores(&stores);
+    assert_idempotent(NULL, "unchanged s;");
 }
 
-KIT_TEST(merge__session_that_is_ahead_is_left)
+MERGE_TEST(merge__session_that_is_ahead_is_left)
 {
-    struct stores stores = open_stores();
-    struct wal_session *s = make_session(stores.from, "s");
     struct wal_session *copy;
 
-    (void)merge(&stores, NULL, "created s;");
+    make_session(stores.from, "s");
+    merge(NULL, "created s;");
     copy = kit_session(stores.to, "s");
     kit_append_all(copy, "x y");
     move_head(copy, "try", "x", "");
-    assert_idempotent(&stores, NULL, "unchanged s;");
+    assert_idempotent(NULL, "unchanged s;");
     assert_branch(copy, "a b c x y");
-    wal_session_close(copy);
-    wal_session_close(s);
-    close_stores(&stores);
 }
 
-KIT_TEST(merge__other_content_is_refused_by_name)
+MERGE_TEST(merge__other_content_is_refused_by_name)
 {
-    struct stores stores = open_stores();
-    struct wal_session *s = make_session(stores.from, "s");
-    struct wal_session *t = make_session(stores.from, "t");
-    struct wal_session *other;
-    struct wal_transfer_result result;
-    struct wal_error error;
-    struct seen seen = {.calls = 0};
     char *before;
     char *after;
 
-    other = kit_create(stores.to, "s");
-    kit_append_all(other, "a z");
+    make_session(stores.from, "s");
+    make_session(stores.from, "t");
+    kit_append_all(kit_create(stores.to, "s"), "a z");
     before = kit_describe_session(stores.to, "s");
-    assert_ok(try_merge(&stores, NULL, &seen, &result, &error));
-    assert_string_equal(seen.text, "refused s;created t;");
+    merge(NULL, "refused s;created t;");
     assert_error(&seen.error, WAL_EEXISTS, "other entries");
-    assert_int_equal(result.refused, 1);
+    assert_int_equal(seen.result.refused, 1);
     after = kit_describe_session(stores.to, "s");
     assert_string_equal(before, after);
     assert_same_session(stores.from, stores.to, "t");
     free(before);
     free(after);
-    wal_session_close(other);
-    wal_session_close(s);
-    wal_session_close(t);
-    close_stores(&stores);
 }
 
-KIT_TEST(merge__other_payload_is_refused)
+MERGE_TEST(merge__other_payload_is_refused)
 {
-    struct stores stores = open_stores();
     struct wal_session *s = kit_create(stores.from, "s");
     struct wal_session *other = kit_create(stores.to, "s");
 
     append_to(s, 0, "a", "{\"v\":1}");
     append_to(other, 0, "a", "{\"v\":2}");
-    (void)merge(&stores, NULL, "refused s;");
-    wal_session_close(other);
-    wal_session_close(s);
-    close_stores(&stores);
+    merge(NULL, "refused s;");
 }
 
-KIT_TEST(merge__other_parent_is_refused)
+MERGE_TEST(merge__other_parent_is_refused)
 {
-    struct stores stores = open_stores();
     struct wal_session *s = kit_create(stores.from, "s");
     struct wal_session *other = kit_create(stores.to, "s");
     struct wal_entry entry = kit_entry("c", "a", "{}");
@@ -371,39 +349,27 @@ KIT_TEST(merge__other_parent_is_refused)
     assert_ok(wal_append(s, &entry, 1, NULL, NULL, NULL));
     entry.parent_id = WAL_STR("b");
     assert_ok(wal_append(other, &entry, 1, NULL, NULL, NULL));
-    (void)merge(&stores, NULL, "refused s;");
-    wal_session_close(other);
-    wal_session_close(s);
-    close_stores(&stores);
+    merge(NULL, "refused s;");
 }
 
-KIT_TEST(merge__document_changed_on_both_sides_is_refused)
+MERGE_TEST(merge__document_changed_on_both_sides_is_refused)
 {
-    struct stores stores = open_stores();
     struct wal_session *s = make_session(stores.from, "s");
     struct wal_session *copy;
-    struct seen seen = {.calls = 0};
-    struct wal_transfer_result result;
-    struct wal_error error;
 
-    (void)merge(&stores, NULL, "created s;");
+    merge(NULL, "created s;");
     copy = kit_session(stores.to, "s");
     put(NULL, s, "notes", "\"here\"");
     put(NULL, copy, "notes", "\"there\"");
     kit_append_all(s, "f");
-    assert_ok(try_merge(&stores, NULL, &seen, &result, &error));
+    merge(NULL, "refused s;");
     assert_error(&seen.error, WAL_EEXISTS, "changed on both sides");
     assert_branch(copy, "a b c");
-    wal_session_close(copy);
-    wal_session_close(s);
-    close_stores(&stores);
 }
 
-KIT_TEST(merge__documents_of_the_store_are_added_not_changed)
+MERGE_TEST(merge__documents_of_the_store_are_added_not_changed)
 {
-    struct stores stores = open_stores();
     struct wal_doc doc = WAL_INIT(wal_doc);
-    struct wal_transfer_result result;
 
     put(stores.from, NULL, "same", "1");
     put(stores.from, NULL, "missing", "1");
@@ -412,53 +378,39 @@ KIT_TEST(merge__documents_of_the_store_are_added_not_changed)
     put(stores.to, NULL, "same", "1");
     put(stores.to, NULL, "differs", "5");
     put(stores.to, NULL, "own", "6");
-    result = merge(&stores, NULL, "document differs;");
-    assert_int_equal(result.differing_documents, 1);
-    assert_int_equal(result.documents, 2);
+    merge(NULL, "document differs;");
+    assert_int_equal(seen.result.differing_documents, 1);
+    assert_int_equal(seen.result.documents, 2);
     assert_ok(wal_doc_get(stores.to, NULL, WAL_STR("differs"), 0, &doc, NULL));
     assert_slice(doc.value, "5");
     assert_ok(wal_doc_get(stores.to, NULL, WAL_STR("missing"), 0, &doc, NULL));
     assert_slice(doc.value, "2");
-    assert_idempotent(&stores, NULL, "document differs;");
-    close_stores(&stores);
+    assert_idempotent(NULL, "document differs;");
 }
 
-KIT_TEST(merge__missing_session_is_reported_by_id)
+MERGE_TEST(merge__missing_session_is_reported_by_id)
 {
-    struct stores stores = open_stores();
-    struct wal_session *s = make_session(stores.from, "s");
-    struct seen seen = {.calls = 0};
-    struct wal_transfer_result result;
-    struct wal_error error;
-
-    assert_int_equal(try_merge(&stores, "s none", &seen, &result, &error), WAL_ENOTFOUND);
-    assert_string_equal(error.actual, "none");
+    make_session(stores.from, "s");
+    assert_fails(try_merge("s none", 0), WAL_ENOTFOUND, "none");
     assert_int_equal(kit_store_info(stores.to).sessions, 0);
-    wal_session_close(s);
-    close_stores(&stores);
 }
 
-KIT_TEST(merge__one_store_twice_is_refused)
+MERGE_TEST(merge__one_store_twice_is_refused)
 {
-    struct stores stores = open_stores();
     struct wal_store *again = kit_open("from", 0);
-    struct wal_error error = KIT_ERROR;
 
-    assert_int_equal(wal_store_merge(stores.from, stores.from, NULL, NULL, &error), WAL_EINVAL);
-    assert_int_equal(wal_store_merge(stores.from, again, NULL, NULL, &error), WAL_EINVAL);
-    assert_error(&error, WAL_EINVAL, "with itself");
-    kit_close(again);
-    close_stores(&stores);
+    assert_int_equal(wal_store_merge(stores.from, stores.from, NULL, NULL, kit_error()),
+                     WAL_EINVAL);
+    assert_fails(wal_store_merge(stores.from, again, NULL, NULL, kit_error()), WAL_EINVAL,
+                 "with itself");
 }
 
 /* What the handle of `from` has queued is written first. */
-KIT_TEST(merge__of_queued_entries_has_them)
+MERGE_TEST(merge__of_queued_entries_has_them)
 {
     const struct wal_append_options queued = {.struct_size = sizeof(queued),
                                               .durability = WAL_QUEUED};
-    struct stores stores = open_stores();
     struct wal_session *s = kit_create(stores.from, "s");
-    struct wal_transfer_result result;
     char *payload = malloc(QUEUED_SIZE);
     struct wal_entry entry = kit_entry(NULL, NULL, "");
 
@@ -469,11 +421,9 @@ KIT_TEST(merge__of_queued_entries_has_them)
     for (int i = 0; i < QUEUED; i++) {
         assert_ok(wal_append(s, &entry, 1, &queued, NULL, NULL));
     }
-    result = merge(&stores, "s", "created s;");
-    assert_int_equal(result.entries, QUEUED);
+    merge("s", "created s;");
+    assert_int_equal(seen.result.entries, QUEUED);
     free(payload);
-    wal_session_close(s);
-    close_stores(&stores);
 }
 
 /* --- forks ---------------------------------------------------------------- */
@@ -503,34 +453,27 @@ static void make_forks(struct wal_store *store)
     wal_session_close(s);
 }
 
-KIT_TEST(merge__forks_of_forks_are_forks)
+MERGE_TEST(merge__forks_of_forks_are_forks)
 {
-    struct stores stores = open_stores();
-
     make_forks(stores.from);
-    (void)merge(&stores, NULL, "created s;created f1;created f2;");
+    merge(NULL, "created s;created f1;created f2;");
     assert_same_stores(stores.from, stores.to);
-    assert_idempotent(&stores, NULL, "unchanged s;unchanged f1;unchanged f2;");
-    close_stores(&stores);
+    assert_idempotent(NULL, "unchanged s;unchanged f1;unchanged f2;");
 }
 
-KIT_TEST(merge__fork_alone_brings_its_sources_deleted)
+MERGE_TEST(merge__fork_alone_brings_its_sources_deleted)
 {
-    struct stores stores = open_stores();
-    struct wal_transfer_result result;
     struct wal_session *s;
 
     make_forks(stores.from);
-    result = merge(&stores, "f2", "created f2;");
-    assert_int_equal(result.created, 1);
+    merge("f2", "created f2;");
+    assert_int_equal(seen.result.created, 1);
     assert_int_equal(kit_store_info(stores.to).sessions, 1);
     assert_same_session(stores.from, stores.to, "f2");
-    assert_idempotent(&stores, "f2", "unchanged f2;");
-    (void)merge(&stores, "s", "created s;");
+    assert_idempotent("f2", "unchanged f2;");
+    merge("s", "created s;");
     s = kit_session(stores.to, "s");
     assert_branch(s, "a b c d e f");
-    wal_session_close(s);
-    close_stores(&stores);
 }
 
 /* f forks s at c, and g forks f at a, which s has. */
@@ -567,34 +510,10 @@ static void delete_and_erase(struct wal_store *store, const char *ids)
     assert_ok(wal_store_compact(store, &options, NULL, NULL));
 }
 
-KIT_TEST(merge__fork_before_the_fork_point_of_its_source)
-{
-    static const char *const deleted[] = {"", "f", "s", "sf"};
-
-    for (size_t i = 0; i < sizeof(deleted) / sizeof(deleted[0]); i++) {
-        struct stores stores;
-
-        assert_int_equal(system("rm -rf from to"), 0);
-        stores = open_stores();
-        make_fork_before_a_fork_point(stores.from);
-        delete_and_erase(stores.from, deleted[i]);
-        (void)merge(&stores, "g", "created g;");
-        assert_same_session(stores.from, stores.to, "g");
-        assert_idempotent(&stores, "g", "unchanged g;");
-        (void)merge(&stores, NULL,
-                    i == 0   ? "created s;created f;unchanged g;"
-                    : i == 1 ? "created s;unchanged g;"
-                    : i == 2 ? "created f;unchanged g;"
-                             : "unchanged g;");
-        assert_same_stores(stores.from, stores.to);
-        close_stores(&stores);
-    }
-}
-
 /* A compaction drops of a deleted source what the fork does not see. A redaction of what it sees,
  * which followed that, stays in a segment that has too little to drop and is too large to be
  * rewritten as a neighbour. */
-KIT_TEST(merge__redaction_in_a_deleted_source_follows_a_dropped_entry)
+MERGE_TEST(merge__redaction_in_a_deleted_source_follows_a_dropped_entry)
 {
     enum {
         PART = 100 * 1000
@@ -604,7 +523,6 @@ KIT_TEST(merge__redaction_in_a_deleted_source_follows_a_dropped_entry)
                                                       .rate = UINT64_MAX};
     char id[] = "x ";
     struct wal_entry entry = kit_entry(id, NULL, payload);
-    struct stores stores = open_stores();
     struct wal_session *s = kit_create(stores.from, "s");
     struct wal_session *fork;
 
@@ -629,45 +547,36 @@ KIT_TEST(merge__redaction_in_a_deleted_source_follows_a_dropped_entry)
     delete_session(s);
     wal_session_close(s);
     assert_ok(wal_store_compact(stores.from, &options, NULL, NULL));
-    (void)merge(&stores, "f", "created f;");
+    merge("f", "created f;");
     assert_same_session(stores.from, stores.to, "f");
-    assert_idempotent(&stores, "f", "unchanged f;");
-    close_stores(&stores);
+    assert_idempotent("f", "unchanged f;");
 }
 
 /* The source is there, as a fork at its own fork point. */
-KIT_TEST(merge__fork_before_the_fork_point_joins_its_source)
+MERGE_TEST(merge__fork_before_the_fork_point_joins_its_source)
 {
-    struct stores stores = open_stores();
     struct wal_session *f;
 
     make_fork_before_a_fork_point(stores.from);
-    (void)merge(&stores, "f", "created f;");
-    (void)merge(&stores, "g", "created g;");
+    merge("f", "created f;");
+    merge("g", "created g;");
     assert_same_session(stores.from, stores.to, "f");
     assert_same_session(stores.from, stores.to, "g");
     delete_and_erase(stores.from, "sf");
-    assert_idempotent(&stores, "g", "unchanged g;");
+    assert_idempotent("g", "unchanged g;");
     f = kit_session(stores.to, "f");
     assert_branch(f, "a b c x");
-    wal_session_close(f);
-    close_stores(&stores);
 }
 
 /* The other store has the source, which does not see what the fork needs. */
-KIT_TEST(merge__fork_of_a_source_with_another_point_refused)
+MERGE_TEST(merge__fork_of_a_source_with_another_point_refused)
 {
-    struct stores stores = open_stores();
     struct wal_session *o = kit_create(stores.to, "o");
-    struct wal_session *f;
 
     kit_append_all(o, "n");
-    f = kit_fork(o, "n", "f");
+    (void)kit_fork(o, "n", "f");
     make_fork_before_a_fork_point(stores.from);
-    (void)merge(&stores, "g", "refused g;refused f;");
-    wal_session_close(f);
-    wal_session_close(o);
-    close_stores(&stores);
+    merge("g", "refused g;refused f;");
 }
 
 /* f forks s while the head of s is before its first entry, and sees none. */
@@ -689,26 +598,22 @@ static void make_fork_before_all_entries(struct wal_store *store)
     wal_session_close(s);
 }
 
-KIT_TEST(merge__fork_before_all_entries_of_its_source)
+MERGE_TEST(merge__fork_before_all_entries_of_its_source)
 {
-    struct stores stores = open_stores();
-
     make_fork_before_all_entries(stores.from);
-    (void)merge(&stores, NULL, "created s;created f;");
+    merge(NULL, "created s;created f;");
     assert_same_stores(stores.from, stores.to);
-    assert_idempotent(&stores, NULL, "unchanged s;unchanged f;");
-    close_stores(&stores);
+    assert_idempotent(NULL, "unchanged s;unchanged f;");
 }
 
-KIT_TEST(merge__fork_before_all_entries_joins_its_source)
+MERGE_TEST(merge__fork_before_all_entries_joins_its_source)
 {
-    struct stores stores = open_stores();
     struct wal_doc doc = WAL_INIT(wal_doc);
     struct wal_session *f;
 
     make_fork_before_all_entries(stores.from);
-    (void)merge(&stores, "s", "created s;");
-    (void)merge(&stores, "f", "created f;");
+    merge("s", "created s;");
+    merge("f", "created f;");
     assert_same_session(stores.from, stores.to, "s");
     f = kit_session(stores.to, "f");
     assert_branch(f, "x");
@@ -716,20 +621,16 @@ KIT_TEST(merge__fork_before_all_entries_joins_its_source)
     assert_ok(wal_doc_get(NULL, f, WAL_STR("notes"), 0, &doc, NULL));
     assert_slice(doc.value, "1");
     wal_session_close(f);
-    assert_idempotent(&stores, NULL, "unchanged s;unchanged f;");
-    close_stores(&stores);
+    assert_idempotent(NULL, "unchanged s;unchanged f;");
 }
 
-KIT_TEST(merge__fork_before_all_entries_alone)
+MERGE_TEST(merge__fork_before_all_entries_alone)
 {
-    struct stores stores = open_stores();
-
     make_fork_before_all_entries(stores.from);
     delete_and_erase(stores.from, "s");
-    (void)merge(&stores, "f", "created f;");
+    merge("f", "created f;");
     assert_same_session(stores.from, stores.to, "f");
-    assert_idempotent(&stores, "f", "unchanged f;");
-    close_stores(&stores);
+    assert_idempotent("f", "unchanged f;");
 }
 
 /* f forks s at b, and g forks f while its head is before all entries: it sees none, of f or of s,
@@ -754,208 +655,167 @@ static void make_fork_of_nothing_of_a_fork(struct wal_store *store)
     wal_session_close(s);
 }
 
-KIT_TEST(merge__fork_of_nothing_of_a_fork)
+/* The source of the fork, and the source of that, are there, deleted or erased. */
+MERGE_TEST(merge__fork_before_the_fork_point_of_its_source)
 {
-    static const char *const deleted[] = {"", "f", "s", "sf"};
+    static void (*const makes[])(struct wal_store *) = {make_fork_before_a_fork_point,
+                                                        make_fork_of_nothing_of_a_fork};
+    static const char *const rows[][2] = {
+        {"", "created s;created f;unchanged g;"},
+        {"f", "created s;unchanged g;"},
+        {"s", "created f;unchanged g;"},
+        {"sf", "unchanged g;"},
+    };
 
-    for (size_t i = 0; i < sizeof(deleted) / sizeof(deleted[0]); i++) {
-        struct stores stores;
-
-        assert_int_equal(system("rm -rf from to"), 0);
-        stores = open_stores();
-        make_fork_of_nothing_of_a_fork(stores.from);
-        delete_and_erase(stores.from, deleted[i]);
-        (void)merge(&stores, "g", "created g;");
+    for (size_t i = 0; i < 8; i++) {
+        begin_again();
+        makes[i / 4](stores.from);
+        delete_and_erase(stores.from, rows[i % 4][0]);
+        merge("g", "created g;");
         assert_same_session(stores.from, stores.to, "g");
-        assert_idempotent(&stores, "g", "unchanged g;");
-        (void)merge(&stores, NULL,
-                    i == 0   ? "created s;created f;unchanged g;"
-                    : i == 1 ? "created s;unchanged g;"
-                    : i == 2 ? "created f;unchanged g;"
-                             : "unchanged g;");
+        assert_idempotent("g", "unchanged g;");
+        merge(NULL, rows[i % 4][1]);
         assert_same_stores(stores.from, stores.to);
-        close_stores(&stores);
     }
 }
 
 /* The source is there, as a fork at its own fork point. */
-KIT_TEST(merge__fork_of_nothing_joins_its_source)
+MERGE_TEST(merge__fork_of_nothing_joins_its_source)
 {
-    struct stores stores = open_stores();
-
     make_fork_of_nothing_of_a_fork(stores.from);
-    (void)merge(&stores, "f", "created f;");
+    merge("f", "created f;");
     delete_and_erase(stores.from, "sf");
-    (void)merge(&stores, "g", "created g;");
+    merge("g", "created g;");
     assert_same_session(stores.from, stores.to, "g");
-    assert_idempotent(&stores, "g", "unchanged g;");
-    close_stores(&stores);
+    assert_idempotent("g", "unchanged g;");
 }
 
-KIT_TEST(merge__deleted_source_stays_deleted)
+MERGE_TEST(merge__deleted_source_stays_deleted)
 {
-    struct stores stores = open_stores();
-    struct wal_session *s;
-
     make_forks(stores.from);
-    s = kit_session(stores.from, "s");
-    delete_session(s);
-    wal_session_close(s);
-    (void)merge(&stores, NULL, "created f1;created f2;");
+    delete_session(kit_session(stores.from, "s"));
+    merge(NULL, "created f1;created f2;");
     assert_same_stores(stores.from, stores.to);
-    assert_idempotent(&stores, NULL, "unchanged f1;unchanged f2;");
-    close_stores(&stores);
+    assert_idempotent(NULL, "unchanged f1;unchanged f2;");
 }
 
-KIT_TEST(merge__fork_joins_a_source_that_is_there)
+MERGE_TEST(merge__fork_joins_a_source_that_is_there)
 {
-    struct stores stores = open_stores();
-    struct wal_transfer_result result;
     struct wal_session *f1;
 
     make_forks(stores.from);
-    (void)merge(&stores, "s", "created s;");
-    result = merge(&stores, "f1", "created f1;");
-    assert_int_equal(result.entries, 3);
+    merge("s", "created s;");
+    merge("f1", "created f1;");
+    assert_int_equal(seen.result.entries, 3);
     assert_int_equal(kit_store_info(stores.to).sessions, 2);
     f1 = kit_session(stores.to, "f1");
     assert_branch(f1, "a b c x y z");
-    wal_session_close(f1);
-    close_stores(&stores);
 }
 
 /* A fork sees the documents of its source as they were, also when the source has gone on in the
  * other store. */
-KIT_TEST(merge__fork_of_a_present_source_sees_what_it_saw)
+MERGE_TEST(merge__fork_of_a_present_source_sees_what_it_saw)
 {
-    struct stores stores = open_stores();
     struct wal_doc doc = WAL_INIT(wal_doc);
     struct wal_session *f2;
 
     make_forks(stores.from);
-    (void)merge(&stores, "s", "created s;");
-    (void)merge(&stores, "f2", "created f2;");
+    merge("s", "created s;");
+    merge("f2", "created f2;");
     f2 = kit_session(stores.to, "f2");
     assert_ok(wal_doc_get(NULL, f2, WAL_STR("notes"), 0, &doc, NULL));
     assert_slice(doc.value, "\"f1\"");
     assert_int_equal(wal_doc_get(NULL, f2, WAL_STR("late"), 0, &doc, NULL), WAL_ENOTFOUND);
     assert_branch(f2, "a b c x p q");
-    assert_idempotent(&stores, "f2", "unchanged f2;");
-    wal_session_close(f2);
-    close_stores(&stores);
+    assert_idempotent("f2", "unchanged f2;");
 }
 
 /* The fork has a version there that it does not have here: what it saw. */
-KIT_TEST(merge__document_of_such_a_fork_is_continued)
+MERGE_TEST(merge__document_of_such_a_fork_is_continued)
 {
-    struct stores stores = open_stores();
     struct wal_doc doc = WAL_INIT(wal_doc);
     struct wal_session *f1;
 
     make_forks(stores.from);
-    (void)merge(&stores, "s", "created s;");
-    (void)merge(&stores, "f1", "created f1;");
+    merge("s", "created s;");
+    merge("f1", "created f1;");
     f1 = kit_session(stores.from, "f1");
     put(NULL, f1, "notes", "\"third\"");
     wal_session_close(f1);
-    (void)merge(&stores, "f1", "continued f1;");
+    merge("f1", "continued f1;");
     f1 = kit_session(stores.to, "f1");
     assert_ok(wal_doc_get(NULL, f1, WAL_STR("notes"), 0, &doc, NULL));
     assert_slice(doc.value, "\"third\"");
-    assert_idempotent(&stores, "f1", "unchanged f1;");
-    wal_session_close(f1);
-    close_stores(&stores);
+    assert_idempotent("f1", "unchanged f1;");
 }
 
 /* A process died before it deleted the source of a complete fork. */
-KIT_TEST(merge__source_that_was_left_is_deleted)
+MERGE_TEST(merge__source_that_was_left_is_deleted)
 {
     const struct wal_session_options options = {
         .struct_size = sizeof(options),
         .id = WAL_STR("s"),
         .metadata = WAL_STR("{\"agentwalTransfer\":\"source\"}"),
     };
-    struct stores stores = open_stores();
     struct wal_session *s = NULL;
 
     make_forks(stores.from);
-    (void)merge(&stores, "f1", "created f1;");
+    merge("f1", "created f1;");
     s = kit_create_with(stores.to, &options);
     wal_session_close(s);
-    (void)merge(&stores, "f1", "unchanged f1;");
+    merge("f1", "unchanged f1;");
     assert_int_equal(kit_store_info(stores.to).sessions, 1);
-    close_stores(&stores);
 }
 
-KIT_TEST(merge__fork_of_a_refused_source_is_refused)
+MERGE_TEST(merge__fork_of_a_refused_source_is_refused)
 {
-    struct stores stores = open_stores();
     struct wal_session *s;
 
     make_forks(stores.from);
     s = kit_create(stores.to, "s");
     kit_append_all(s, "q");
-    (void)merge(&stores, NULL, "refused s;refused f1;refused f2;");
+    merge(NULL, "refused s;refused f1;refused f2;");
     assert_int_equal(kit_store_info(stores.to).sessions, 1);
-    wal_session_close(s);
-    close_stores(&stores);
 }
 
-KIT_TEST(merge__id_used_again_after_a_deletion)
+MERGE_TEST(merge__id_used_again_after_a_deletion)
 {
-    struct stores stores = open_stores();
     struct wal_session *s;
 
     make_forks(stores.from);
-    s = kit_session(stores.from, "s");
-    delete_session(s);
-    wal_session_close(s);
+    delete_session(kit_session(stores.from, "s"));
     s = kit_create(stores.from, "s");
     kit_append_all(s, "a new one");
     wal_session_close(s);
-    (void)merge(&stores, NULL, "created f1;created f2;created s;");
+    merge(NULL, "created f1;created f2;created s;");
     assert_same_stores(stores.from, stores.to);
-    assert_idempotent(&stores, NULL, "unchanged f1;unchanged f2;unchanged s;");
-    close_stores(&stores);
+    assert_idempotent(NULL, "unchanged f1;unchanged f2;unchanged s;");
 }
 
 /* --- the trash ------------------------------------------------------------ */
 
 static void trash(struct wal_store *store, const char *id)
 {
-    struct wal_session *session = kit_session(store, id);
-
-    assert_ok(wal_session_trash(session, NULL));
-    wal_session_close(session);
+    assert_ok(wal_session_trash(kit_session(store, id), NULL));
 }
 
-KIT_TEST(merge__session_in_the_trash_is_left_out)
+MERGE_TEST(merge__session_in_the_trash_is_left_out)
 {
-    struct stores stores = open_stores();
-
     make_forks(stores.from);
     trash(stores.from, "s");
-    (void)merge(&stores, NULL, "created f1;created f2;");
+    merge(NULL, "created f1;created f2;");
     assert_int_equal(kit_store_info(stores.to).sessions, 2);
     assert_same_session(stores.from, stores.to, "f1");
-    assert_idempotent(&stores, NULL, "unchanged f1;unchanged f2;");
-    close_stores(&stores);
+    assert_idempotent(NULL, "unchanged f1;unchanged f2;");
 }
 
-KIT_TEST(merge__session_in_the_trash_there_is_refused)
+MERGE_TEST(merge__session_in_the_trash_there_is_refused)
 {
-    struct stores stores = open_stores();
-    struct seen seen = {.calls = 0};
-    struct wal_transfer_result result;
-    struct wal_error error;
-
     make_forks(stores.from);
-    (void)merge(&stores, NULL, "created s;created f1;created f2;");
+    merge(NULL, "created s;created f1;created f2;");
     trash(stores.to, "f1");
-    assert_ok(try_merge(&stores, NULL, &seen, &result, &error));
-    assert_string_equal(seen.text, "unchanged s;refused f1;unchanged f2;");
+    merge(NULL, "unchanged s;refused f1;unchanged f2;");
     assert_int_equal(seen.error.status, WAL_ETRASHED);
-    close_stores(&stores);
 }
 
 /* --- redactions ----------------------------------------------------------- */
@@ -978,42 +838,35 @@ static bool log_has(const char *text)
     return system(command) == 0;
 }
 
-KIT_TEST(merge__redacted_content_is_left_out)
+MERGE_TEST(merge__redacted_content_is_left_out)
 {
-    struct stores stores = open_stores();
     struct wal_session *s = kit_create(stores.from, "s");
 
     append_to(s, 0, "a", "{\"v\":\"plain\"}");
     append_to(s, 0, "b", "{\"v\":\"the-password\"}");
     append_to(s, 0, "c", "{\"v\":\"after\"}");
     redact(s, "b");
-    (void)merge(&stores, NULL, "created s;");
+    merge(NULL, "created s;");
     assert_hidden(stores.to, "s", "b");
     assert_same_stores(stores.from, stores.to);
     assert_false(log_has("the-password"));
     assert_true(log_has("plain"));
-    assert_idempotent(&stores, NULL, "unchanged s;");
-    wal_session_close(s);
-    close_stores(&stores);
+    assert_idempotent(NULL, "unchanged s;");
 }
 
-KIT_TEST(merge__later_redaction_hides_what_was_merged)
+MERGE_TEST(merge__later_redaction_hides_what_was_merged)
 {
-    struct stores stores = open_stores();
     struct wal_session *s = make_session(stores.from, "s");
 
-    (void)merge(&stores, NULL, "created s;");
+    merge(NULL, "created s;");
     redact(s, "b");
-    (void)merge(&stores, NULL, "continued s;");
+    merge(NULL, "continued s;");
     assert_hidden(stores.to, "s", "b");
     assert_same_stores(stores.from, stores.to);
-    wal_session_close(s);
-    close_stores(&stores);
 }
 
-KIT_TEST(merge__redaction_in_a_fork_hides_without_it)
+MERGE_TEST(merge__redaction_in_a_fork_hides_without_it)
 {
-    struct stores stores = open_stores();
     struct wal_session *s = kit_create(stores.from, "s");
     struct wal_session *f;
 
@@ -1021,16 +874,13 @@ KIT_TEST(merge__redaction_in_a_fork_hides_without_it)
     append_to(s, 0, "b", "{}");
     f = kit_fork(s, "b", "f");
     redact(f, "a");
-    (void)merge(&stores, "s", "created s;");
+    merge("s", "created s;");
     assert_hidden(stores.to, "s", "a");
     assert_false(log_has("the-password"));
-    assert_idempotent(&stores, "s", "unchanged s;");
-    (void)merge(&stores, NULL, "unchanged s;created f;");
+    assert_idempotent("s", "unchanged s;");
+    merge(NULL, "unchanged s;created f;");
     assert_same_session(stores.from, stores.to, "f");
-    assert_idempotent(&stores, NULL, "unchanged s;unchanged f;");
-    wal_session_close(f);
-    wal_session_close(s);
-    close_stores(&stores);
+    assert_idempotent(NULL, "unchanged s;unchanged f;");
 }
 
 /* Redacts an entry; *id: of the redaction. */
@@ -1062,19 +912,17 @@ static void assert_redacted_by(struct wal_store *store, const char *id, const ch
     wal_session_close(session);
 }
 
-KIT_TEST(merge__redacted_redaction_hides_as_itself)
+MERGE_TEST(merge__redacted_redaction_hides_as_itself)
 {
     const struct wal_store_compact_options erase = {.struct_size = sizeof(erase),
                                                     .flags = WAL_STORE_COMPACT_ERASE};
 
     for (int i = 0; i < 2; i++) {
-        struct stores stores;
         struct wal_session *s;
         char first[WAL_ID_SIZE];
         char second[WAL_ID_SIZE];
 
-        assert_int_equal(system("rm -rf from to"), 0);
-        stores = open_stores();
+        begin_again();
         s = kit_create(stores.from, "s");
         kit_append_all(s, "a b");
         redact_as(s, "a", "first", first);
@@ -1083,21 +931,19 @@ KIT_TEST(merge__redacted_redaction_hides_as_itself)
         if (i == 1) {
             assert_ok(wal_store_compact(stores.from, &erase, NULL, NULL));
         }
-        (void)merge(&stores, NULL, "created s;");
+        merge(NULL, "created s;");
         assert_redacted_by(stores.from, "s", "a", first, "first");
         assert_redacted_by(stores.to, "s", "a", first, "first");
-        assert_idempotent(&stores, NULL, "unchanged s;");
+        assert_idempotent(NULL, "unchanged s;");
         kit_append_all(s, "c");
-        (void)merge(&stores, NULL, "continued s;");
+        merge(NULL, "continued s;");
         wal_session_close(s);
-        close_stores(&stores);
     }
 }
 
 /* What a compaction leaves is kept for each of one batch. */
-KIT_TEST(merge__redacted_compactions_keep_their_first_entry)
+MERGE_TEST(merge__redacted_compactions_keep_their_first_entry)
 {
-    struct stores stores = open_stores();
     struct wal_session *s = kit_create(stores.from, "s");
     const char *const kept[] = {"b", "c"};
     char made[2][WAL_ID_SIZE];
@@ -1114,10 +960,8 @@ KIT_TEST(merge__redacted_compactions_keep_their_first_entry)
     }
     redact(s, made[0]);
     redact(s, made[1]);
-    (void)merge(&stores, NULL, "created s;");
+    merge(NULL, "created s;");
     assert_same_stores(stores.from, stores.to);
-    wal_session_close(s);
-    close_stores(&stores);
 }
 
 /* The entry a of the session is redacted, unless the session is marked as incomplete or not
@@ -1138,7 +982,7 @@ static void assert_not_bare(struct wal_store *store, const char *id)
 }
 
 /* The entries arrive before the redaction, which another session holds. */
-KIT_TEST(merge__stopped_before_a_redaction_leaves_a_mark)
+MERGE_TEST(merge__stopped_before_a_redaction_leaves_a_mark)
 {
     static const char *const merged[] = {"s", "g", NULL};
 
@@ -1147,16 +991,11 @@ KIT_TEST(merge__stopped_before_a_redaction_leaves_a_mark)
         bool is_stopped = true;
 
         for (; is_stopped; at++) {
-            struct wal_transfer_result result = WAL_INIT(wal_transfer_result);
-            struct seen seen = {.stop_at = at};
-            struct wal_error error;
-            struct stores stores;
             struct wal_session *s;
             struct wal_session *f;
             struct wal_session *g;
 
-            assert_int_equal(system("rm -rf from to"), 0);
-            stores = open_stores();
+            begin_again();
             s = kit_create(stores.from, "s");
             kit_append_all(s, "a b");
             f = kit_fork(s, "b", "f");
@@ -1164,18 +1003,16 @@ KIT_TEST(merge__stopped_before_a_redaction_leaves_a_mark)
             kit_append_all(g, "p");
             kit_append_all(s, "c");
             redact(f, "a");
-            is_stopped = try_merge(&stores, merged[i], &seen, &result, &error) == WAL_ECALLBACK;
+            is_stopped = try_merge(merged[i], at) == WAL_ECALLBACK;
             assert_not_bare(stores.to, "s");
             assert_not_bare(stores.to, "f");
             assert_not_bare(stores.to, "g");
-            memset(&seen, 0, sizeof(seen));
-            assert_ok(try_merge(&stores, merged[i], &seen, &result, &error));
-            assert_int_equal(result.refused, 0);
+            assert_ok(try_merge(merged[i], 0));
+            assert_int_equal(seen.result.refused, 0);
             assert_hidden(stores.to, merged[i] == NULL ? "f" : merged[i], "a");
             wal_session_close(g);
             wal_session_close(f);
             wal_session_close(s);
-            close_stores(&stores);
         }
         assert_true(at > 4);
     }
@@ -1214,64 +1051,58 @@ static int count_dead(const char *directory)
     return count;
 }
 
-KIT_TEST(merge__erased_entry_is_hidden)
+MERGE_TEST(merge__erased_entry_is_hidden)
 {
     const struct wal_store_compact_options options = {.struct_size = sizeof(options),
                                                       .flags = WAL_STORE_COMPACT_ERASE};
-    struct stores stores = open_stores();
     struct wal_session *s = make_session(stores.from, "s");
 
     redact(s, "b");
     assert_ok(wal_store_compact(stores.from, &options, NULL, NULL));
-    (void)merge(&stores, NULL, "created s;");
+    merge(NULL, "created s;");
     assert_same_stores(stores.from, stores.to);
-    assert_idempotent(&stores, NULL, "unchanged s;");
-    wal_session_close(s);
-    close_stores(&stores);
+    assert_idempotent(NULL, "unchanged s;");
 }
 
 /* An older copy of the session, with what was redacted and erased since, is merged back, as it was
  * or continued: the redaction stays, and nothing of what it hides comes back. */
-KIT_TEST(merge__older_copy_does_not_bring_back_what_was_erased)
+MERGE_TEST(merge__older_copy_does_not_bring_back_what_was_erased)
 {
     const struct wal_store_compact_options options = {.struct_size = sizeof(options),
                                                       .flags = WAL_STORE_COMPACT_ERASE};
 
     for (int is_large = 0; is_large < 2; is_large++) {
-        struct stores stores = open_stores();
-        struct stores back = {stores.to, stores.from};
         struct wal_session *here = make_session(stores.from, "s");
         struct wal_entry entry = WAL_INIT(wal_entry);
         struct wal_session *copy;
 
         append_dead(here, is_large != 0 ? LARGE : 0);
-        (void)merge(&stores, NULL, "created s;");
+        merge(NULL, "created s;");
         redact(here, "dead");
         assert_ok(wal_store_compact(stores.from, &options, NULL, NULL));
         assert_int_equal(count_dead("from"), 0);
         assert_true(count_dead("to") > 0);
-        (void)merge(&back, NULL, "unchanged s;");
+        merge_back("unchanged s;");
         copy = kit_session(stores.to, "s");
         assert_ok(wal_entry_get(copy, WAL_STR("dead"), &entry, NULL));
         wal_session_close(copy);
         assert_int_equal(wal_entry_get(here, WAL_STR("dead"), &entry, NULL), WAL_EREDACTED);
         assert_int_equal(count_dead("from"), 0);
-        (void)merge(&stores, NULL, "continued s;"); /* hidden there too */
+        merge(NULL, "continued s;"); /* hidden there too */
         copy = kit_session(stores.to, "s");
         assert_int_equal(wal_entry_get(copy, WAL_STR("dead"), &entry, NULL), WAL_EREDACTED);
         kit_append_all(copy, "n");
         wal_session_close(copy);
-        (void)merge(&back, NULL, "continued s;");
+        merge_back("continued s;");
         assert_int_equal(wal_entry_get(here, WAL_STR("dead"), &entry, NULL), WAL_EREDACTED);
         assert_int_equal(count_dead("from"), 0);
         wal_session_close(here);
-        close_stores(&stores);
-        assert_int_equal(system("rm -r from to"), 0);
+        begin_again();
     }
 }
 
 /* What was erased is the version at its place, and no other one. */
-KIT_TEST(merge__erased_version_is_none_at_another_place)
+MERGE_TEST(merge__erased_version_is_none_at_another_place)
 {
     const struct wal__transfer_version erased = {.is_deletion = true, .is_erased = true};
     const struct wal__transfer_version deleted = {.is_deletion = true};
@@ -1289,9 +1120,8 @@ KIT_TEST(merge__erased_version_is_none_at_another_place)
 
 /* --- content out of line -------------------------------------------------- */
 
-KIT_TEST(merge__payload_out_of_line_is_copied)
+MERGE_TEST(merge__payload_out_of_line_is_copied)
 {
-    struct stores stores = open_stores();
     struct wal_session *s = kit_create(stores.from, "s");
     struct kit_content content = kit_content(5, LARGE, true);
     struct wal_entry entry = WAL_INIT(wal_entry);
@@ -1303,21 +1133,19 @@ KIT_TEST(merge__payload_out_of_line_is_copied)
     kit_append_all(s, "a");
     assert_ok(wal_append(s, &entry, 1, NULL, NULL, NULL));
     kit_append_all(s, "b");
-    (void)merge(&stores, NULL, "created s;");
+    merge(NULL, "created s;");
     assert_same_stores(stores.from, stores.to);
-    assert_idempotent(&stores, NULL, "unchanged s;");
+    assert_idempotent(NULL, "unchanged s;");
     kit_content_free(&content);
-    wal_session_close(s);
-    close_stores(&stores);
 }
 
-KIT_TEST(merge__checkpoints_come_with_their_files)
+MERGE_TEST(merge__checkpoints_come_with_their_files)
 {
     struct kit_work work = kit_work_begin(0);
-    struct stores stores = {work.store, kit_open("to", WAL_OPEN_CREATE)};
-    struct wal_session *copy;
     struct kit_work other = work;
+    struct wal_session *copy;
 
+    stores.from = work.store;
     kit_append_all(work.session, "a b");
     kit_write(&work, "x.txt", "one\n");
     kit_write(&work, "y.txt", "two\n");
@@ -1326,54 +1154,37 @@ KIT_TEST(merge__checkpoints_come_with_their_files)
     (void)kit_checkpoint(&work, "c2", "x.txt");
     assert_ok(wal_checkpoint_delete(work.session, WAL_STR("c2"), NULL));
     (void)kit_checkpoint(&work, "c3", "x.txt");
-    (void)merge(&stores, NULL, "created s;");
+    merge(NULL, "created s;");
     assert_same_stores(stores.from, stores.to);
     copy = kit_session(stores.to, "s");
     other.store = stores.to;
     other.session = copy;
     assert_string_equal(kit_checkpoints(copy), "c1 c3");
     assert_string_equal(kit_files(&other, copy, "c1"), "none.txt- x.txt=one\n y.txt=two\n");
-    assert_idempotent(&stores, NULL, "unchanged s;");
-    wal_session_close(copy);
-    kit_close(stores.to);
-    kit_work_end(&work);
+    assert_idempotent(NULL, "unchanged s;");
 }
 
 /* --- interruption --------------------------------------------------------- */
 
 /* Merges with a stop at each record in turn, and then to the end: the result is the same. */
-KIT_TEST(merge__stopped_anywhere_is_continued)
+MERGE_TEST(merge__stopped_anywhere_is_continued)
 {
     bool stopped = true;
 
+    make_session(stores.from, "r");
+    make_forks(stores.from);
+    delete_session(kit_session(stores.from, "s"));
     for (uint64_t at = 1; stopped; at++) {
-        struct stores stores = {kit_open("from", WAL_OPEN_CREATE), NULL};
-        struct seen seen = {.stop_at = at};
-        struct wal_transfer_result result;
-        struct wal_error error;
-        enum wal_status status;
-
+        kit_close(stores.to);
         assert_int_equal(system("rm -rf to"), 0);
         stores.to = kit_open("to", WAL_OPEN_CREATE);
-        if (at == 1) {
-            struct wal_session *s;
-
-            wal_session_close(make_session(stores.from, "r"));
-            make_forks(stores.from);
-            s = kit_session(stores.from, "s");
-            delete_session(s);
-            wal_session_close(s);
-        }
-        status = try_merge(&stores, NULL, &seen, &result, &error);
-        stopped = status == WAL_ECALLBACK;
-        assert_true(stopped || status == WAL_OK);
+        stopped = try_merge(NULL, at) != WAL_OK;
         if (stopped) {
-            assert_int_equal(error.sys_errno, 7);
-            seen = (struct seen){.calls = 0};
-            assert_ok(try_merge(&stores, NULL, &seen, &result, &error));
+            assert_int_equal(kit_last_error()->status, WAL_ECALLBACK);
+            assert_int_equal(kit_last_error()->sys_errno, 7);
+            assert_ok(try_merge(NULL, 0));
         }
         assert_same_stores(stores.from, stores.to);
-        assert_idempotent(&stores, NULL, "unchanged r;unchanged f1;unchanged f2;");
-        close_stores(&stores);
+        assert_idempotent(NULL, "unchanged r;unchanged f1;unchanged f2;");
     }
 }

@@ -14,51 +14,51 @@ enum {
     TEXT_SIZE = 1024
 };
 
-struct stores {
+static struct {
     struct wal_store *from;
     struct wal_store *to;
-};
+} stores;
 
 /* --- the call ------------------------------------------------------------- */
 
-struct seen {
+/* What the last merge reported. */
+static struct {
     char text[TEXT_SIZE];     /* "KIND ID" or "KIND ID BRANCH;" of each session */
     char branch[WAL_ID_SIZE]; /* of the last report */
     char why[TEXT_SIZE];
     struct wal_transfer_result result;
     uint64_t calls;
     uint64_t stop_at; /* this call of progress returns 7; 0: none */
-};
+} seen;
 
 static int32_t add_report(void *ctx, const struct wal_transfer_report *report)
 {
     static const char *const kinds[] = {"created", "continued", "unchanged",
                                         "refused", "document",  "branched"};
-    struct seen *seen = ctx;
-    size_t used = strlen(seen->text);
+    size_t used = strlen(seen.text);
 
+    (void)ctx;
     assert_int_equal(report->struct_size, sizeof(*report));
-    snprintf(seen->text + used, TEXT_SIZE - used, "%s %.*s%s%.*s;", kinds[report->kind],
+    snprintf(seen.text + used, TEXT_SIZE - used, "%s %.*s%s%.*s;", kinds[report->kind],
              WAL_ARG(report->session_id), report->branch_id.size > 0 ? " " : "",
              WAL_ARG(report->branch_id));
-    snprintf(seen->branch, sizeof(seen->branch), "%.*s", WAL_ARG(report->branch_id));
+    snprintf(seen.branch, sizeof(seen.branch), "%.*s", WAL_ARG(report->branch_id));
     if (report->error != NULL) {
-        snprintf(seen->why, sizeof(seen->why), "%s", report->error->text);
+        snprintf(seen.why, sizeof(seen.why), "%s", report->error->text);
     }
     return 0;
 }
 
 static int32_t count_calls(void *ctx, uint64_t done, uint64_t total)
 {
-    struct seen *seen = ctx;
-
+    (void)ctx;
     assert_true(done <= total);
-    seen->calls++;
-    return seen->calls == seen->stop_at ? 7 : 0;
+    seen.calls++;
+    return seen.calls == seen.stop_at ? 7 : 0;
 }
 
-static enum wal_status try_merge(struct stores *stores, const char *id, const char *name,
-                                 struct seen *seen)
+/* Stops at this call of progress; the error is that of the kit. */
+static enum wal_status try_merge(const char *id, const char *name, uint64_t stop_at)
 {
     const struct wal_slice session = kit_text(id == NULL ? "" : id);
     const struct wal_transfer_options options = {
@@ -68,40 +68,32 @@ static enum wal_status try_merge(struct stores *stores, const char *id, const ch
         .session_count = id == NULL ? 0 : 1,
         .progress = count_calls,
         .report = add_report,
-        .ctx = seen,
         .branch_name = kit_text(name),
     };
-    struct wal_error error = KIT_ERROR;
-    enum wal_status status;
 
-    seen->text[0] = '\0';
-    seen->result = (struct wal_transfer_result)WAL_INIT(wal_transfer_result);
-    status = wal_store_merge(stores->from, stores->to, &options, &seen->result, &error);
-    if (status != WAL_OK) {
-        snprintf(seen->why, sizeof(seen->why), "%s", error.text);
-    }
-    return status;
+    memset(&seen, 0, sizeof(seen));
+    seen.stop_at = stop_at;
+    seen.result.struct_size = sizeof(seen.result);
+    return wal_store_merge(stores.from, stores.to, &options, &seen.result, kit_error());
 }
 
 /* Merges the session, or all, with the name "host". */
-static struct seen merge(struct stores *stores, const char *id, const char *expected)
+static void merge(const char *id, const char *expected)
 {
-    struct seen seen = {.calls = 0};
-
-    if (try_merge(stores, id, "host", &seen) != WAL_OK || strcmp(seen.text, expected) != 0) {
+    assert_done(try_merge(id, "host", 0));
+    if (strcmp(seen.text, expected) != 0) {
         fail_msg("%s: %s", seen.text, seen.why);
     }
-    return seen;
 }
 
-static void assert_idempotent(struct stores *stores, const char *id, const char *expected)
+static void assert_idempotent(const char *id, const char *expected)
 {
-    uint64_t before = kit_store_info(stores->to).last_sequence;
-    struct seen seen = merge(stores, id, expected);
+    uint64_t before = kit_store_info(stores.to).last_sequence;
 
+    merge(id, expected);
     assert_int_equal(seen.result.entries, 0);
     assert_int_equal(seen.result.documents, 0);
-    assert_int_equal(kit_store_info(stores->to).last_sequence, before);
+    assert_int_equal(kit_store_info(stores.to).last_sequence, before);
 }
 
 /* --- content -------------------------------------------------------------- */
@@ -180,20 +172,6 @@ static void assert_same(struct wal_store *a, const char *a_id, struct wal_store 
     free(y);
 }
 
-/* Both have s with a, b and c, and a document; then x and y are appended in
- * `from`, and z in `to`. */
-static struct stores open_stores(void)
-{
-    struct stores stores = {kit_open("from", WAL_OPEN_CREATE), kit_open("to", WAL_OPEN_CREATE)};
-    struct wal_session *s = kit_create(stores.from, "s");
-
-    kit_append_all(s, "a b c");
-    put(s, "notes", "1");
-    wal_session_close(s);
-    (void)merge(&stores, NULL, "created s;");
-    return stores;
-}
-
 static void append_in(struct wal_store *store, const char *id, const char *ids)
 {
     struct wal_session *session = kit_session(store, id);
@@ -202,30 +180,75 @@ static void append_in(struct wal_store *store, const char *id, const char *ids)
     wal_session_close(session);
 }
 
-static struct stores open_parted(void)
+static void begin_empty(void)
 {
-    struct stores stores = open_stores();
+    stores.from = kit_open("from", WAL_OPEN_CREATE);
+    stores.to = kit_open("to", WAL_OPEN_CREATE);
+}
 
+/* Both stores have s with a, b and c, and a document. */
+static void begin(void)
+{
+    struct wal_session *s;
+
+    begin_empty();
+    s = kit_create(stores.from, "s");
+    kit_append_all(s, "a b c");
+    put(s, "notes", "1");
+    wal_session_close(s);
+    merge(NULL, "created s;");
+}
+
+/* Then x and y are appended in `from`, and z in `to`. */
+static void begin_parted(void)
+{
+    begin();
     append_in(stores.from, "s", "x y");
     append_in(stores.to, "s", "z");
-    return stores;
 }
 
-static void close_stores(struct stores *stores)
+/* The next merge goes the other way. */
+static void turn(void)
 {
-    kit_close(stores->from);
-    kit_close(stores->to);
+    struct wal_store *from = stores.from;
+
+    stores.from = stores.to;
+    stores.to = from;
 }
+
+static void end(void)
+{
+    kit_close(stores.from);
+    kit_close(stores.to);
+    assert_int_equal(system("rm -rf from to"), 0);
+}
+
+static int set_up_same(void **state)
+{
+    int result = kit_set_up(state);
+
+    begin();
+    return result;
+}
+
+static int set_up_parted(void **state)
+{
+    int result = kit_set_up(state);
+
+    begin_parted();
+    return result;
+}
+
+#define SAME_TEST(name)   TEST_WITH(name, set_up_same, kit_tear_down)
+#define PARTED_TEST(name) TEST_WITH(name, set_up_parted, kit_tear_down)
 
 /* --- branches ------------------------------------------------------------- */
 
-KIT_TEST(keep_both__both_went_on)
+PARTED_TEST(keep_both__both_went_on)
 {
-    struct stores stores = open_parted();
-    struct seen seen;
     struct wal_session *branch;
 
-    seen = merge(&stores, NULL, "branched s s@host;");
+    merge(NULL, "branched s s@host;");
     assert_int_equal(seen.result.branched, 1);
     assert_int_equal(seen.result.created, 0);
     assert_int_equal(seen.result.entries, 2);
@@ -236,174 +259,140 @@ KIT_TEST(keep_both__both_went_on)
     assert_int_equal(kit_info(branch).inherited, 3);
     assert_true(kit_slice_is(kit_info(branch).parent_id, "s"));
     wal_session_close(branch);
-    assert_idempotent(&stores, NULL, "unchanged s s@host;");
+    assert_idempotent(NULL, "unchanged s s@host;");
     kit_close(stores.to);
     stores.to = kit_open("to", 0);
     assert_same(stores.from, "s", stores.to, "s@host");
-    close_stores(&stores);
 }
 
-KIT_TEST(keep_both__branch_is_continued)
+PARTED_TEST(keep_both__branch_is_continued)
 {
-    struct stores stores = open_parted();
-    struct seen seen;
-
-    (void)merge(&stores, "s", "branched s s@host;");
+    merge("s", "branched s s@host;");
     append_in(stores.from, "s", "v w");
     append_in(stores.to, "s", "more");
-    seen = merge(&stores, "s", "continued s s@host;");
+    merge("s", "continued s s@host;");
     assert_int_equal(seen.result.entries, 2);
     assert_entries(stores.to, "s@host", "a b c x y v w");
     assert_entries(stores.to, "s", "a b c z more");
-    assert_idempotent(&stores, "s", "unchanged s s@host;");
-    close_stores(&stores);
+    assert_idempotent("s", "unchanged s s@host;");
 }
 
 /* What went on in one store only is no branch. */
-KIT_TEST(keep_both__one_went_on)
+SAME_TEST(keep_both__one_went_on)
 {
-    struct stores stores = open_stores();
-
     append_in(stores.from, "s", "x");
-    (void)merge(&stores, "s", "continued s;");
+    merge("s", "continued s;");
     append_in(stores.to, "s", "y");
-    (void)merge(&stores, "s", "unchanged s;");
+    merge("s", "unchanged s;");
     assert_entries(stores.to, "s", "a b c x y");
-    close_stores(&stores);
 }
 
-KIT_TEST(keep_both__branch_that_is_ahead_is_left)
+PARTED_TEST(keep_both__branch_that_is_ahead_is_left)
 {
-    struct stores stores = open_parted();
-
-    (void)merge(&stores, "s", "branched s s@host;");
+    merge("s", "branched s s@host;");
     append_in(stores.to, "s@host", "here");
-    assert_idempotent(&stores, "s", "unchanged s s@host;");
-    close_stores(&stores);
+    assert_idempotent("s", "unchanged s s@host;");
 }
 
 /* The branch was continued here, and the session there. */
-KIT_TEST(keep_both__branch_that_parted_gets_another_one)
+PARTED_TEST(keep_both__branch_that_parted_gets_another_one)
 {
-    struct stores stores = open_parted();
-
-    (void)merge(&stores, "s", "branched s s@host;");
+    merge("s", "branched s s@host;");
     append_in(stores.to, "s@host", "here");
     append_in(stores.from, "s", "there");
-    (void)merge(&stores, "s", "branched s s@host-2;");
+    merge("s", "branched s s@host-2;");
     assert_entries(stores.to, "s@host", "a b c x y here");
     assert_entries(stores.to, "s@host-2", "a b c x y there");
-    assert_idempotent(&stores, "s", "unchanged s s@host-2;");
-    close_stores(&stores);
+    assert_idempotent("s", "unchanged s s@host-2;");
 }
 
-KIT_TEST(keep_both__id_of_the_branch_is_taken)
+PARTED_TEST(keep_both__id_of_the_branch_is_taken)
 {
-    struct stores stores = open_parted();
     struct wal_session *taken = kit_create(stores.to, "s@host");
 
     kit_append_all(taken, "own");
     wal_session_close(taken);
     wal_session_close(kit_create(stores.to, "s@host-2"));
-    (void)merge(&stores, "s", "branched s s@host-3;");
+    merge("s", "branched s s@host-3;");
     assert_entries(stores.to, "s@host", "own");
-    assert_idempotent(&stores, "s", "unchanged s s@host-3;");
-    close_stores(&stores);
+    assert_idempotent("s", "unchanged s s@host-3;");
 }
 
 /* The branch comes back: `from` has a session of its id, taken along too. */
-KIT_TEST(keep_both__both_directions_with_one_name)
+PARTED_TEST(keep_both__both_directions_with_one_name)
 {
-    struct stores stores = open_parted();
-    struct stores back = {stores.to, stores.from};
-
-    (void)merge(&stores, NULL, "branched s s@host;");
-    (void)merge(&back, NULL, "branched s s@host-2;created s@host;");
-    assert_entries(back.to, "s", "a b c x y");
-    assert_entries(back.to, "s@host", "a b c x y");
-    assert_entries(back.to, "s@host-2", "a b c z");
-    (void)merge(&stores, NULL, "unchanged s s@host;created s@host-2;unchanged s@host;");
-    assert_idempotent(&back, NULL,
-                      "unchanged s s@host-2;unchanged s@host;"
-                      "unchanged s@host-2;");
-    assert_idempotent(&stores, NULL,
-                      "unchanged s s@host;unchanged s@host-2;"
-                      "unchanged s@host;");
-    close_stores(&stores);
+    merge(NULL, "branched s s@host;");
+    turn();
+    merge(NULL, "branched s s@host-2;created s@host;");
+    assert_entries(stores.to, "s", "a b c x y");
+    assert_entries(stores.to, "s@host", "a b c x y");
+    assert_entries(stores.to, "s@host-2", "a b c z");
+    turn();
+    merge(NULL, "unchanged s s@host;created s@host-2;unchanged s@host;");
+    turn();
+    assert_idempotent(NULL, "unchanged s s@host-2;unchanged s@host;unchanged s@host-2;");
+    turn();
+    assert_idempotent(NULL, "unchanged s s@host;unchanged s@host-2;unchanged s@host;");
 }
 
 /* Each store has the sessions of both, and no merge adds more. */
-KIT_TEST(keep_both__both_directions_with_two_names)
+PARTED_TEST(keep_both__both_directions_with_two_names)
 {
-    struct stores there = open_parted();
-    struct stores back = {there.to, there.from};
-    struct seen seen = {.calls = 0};
-
-    (void)merge(&there, NULL, "branched s s@host;");
-    for (int i = 0; i < 3; i++) {
-        assert_ok(try_merge(&back, NULL, "desk", &seen));
+    merge(NULL, "branched s s@host;");
+    for (int i = 0; i < 6; i++) {
+        turn();
+        assert_ok(try_merge(NULL, i % 2 == 0 ? "desk" : "host", 0));
         assert_int_equal(seen.result.refused, 0);
-        assert_int_equal(seen.result.created + seen.result.branched, i == 0 ? 2 : 0);
-        assert_ok(try_merge(&there, NULL, "host", &seen));
-        assert_int_equal(seen.result.refused, 0);
-        assert_int_equal(seen.result.created + seen.result.branched, i == 0 ? 1 : 0);
+        assert_int_equal(seen.result.created + seen.result.branched, i < 2 ? 2 - i : 0);
     }
-    assert_entries(there.to, "s@desk", "a b c z");
-    assert_entries(back.to, "s@host", "a b c x y");
-    assert_entries(back.to, "s@desk", "a b c z");
-    close_stores(&there);
+    assert_entries(stores.to, "s@desk", "a b c z");
+    assert_entries(stores.from, "s@host", "a b c x y");
+    assert_entries(stores.from, "s@desk", "a b c z");
 }
 
-KIT_TEST(keep_both__branch_in_the_trash_is_not_used)
+PARTED_TEST(keep_both__branch_in_the_trash_is_not_used)
 {
-    struct stores stores = open_parted();
     struct wal_session *branch;
 
-    (void)merge(&stores, "s", "branched s s@host;");
+    merge("s", "branched s s@host;");
     branch = kit_session(stores.to, "s@host");
     assert_ok(wal_session_trash(branch, NULL));
     wal_session_close(branch);
-    (void)merge(&stores, "s", "branched s s@host-2;");
-    close_stores(&stores);
+    merge("s", "branched s s@host-2;");
 }
 
 KIT_TEST(keep_both__no_entry_is_common)
 {
-    struct stores stores = {kit_open("from", WAL_OPEN_CREATE), kit_open("to", WAL_OPEN_CREATE)};
-
+    begin_empty();
     wal_session_close(kit_create(stores.from, "s"));
     wal_session_close(kit_create(stores.to, "s"));
     append_in(stores.from, "s", "x y");
     append_in(stores.to, "s", "z");
-    (void)merge(&stores, "s", "branched s s@host;");
+    merge("s", "branched s s@host;");
     assert_same(stores.from, "s", stores.to, "s@host");
-    assert_idempotent(&stores, "s", "unchanged s s@host;");
+    assert_idempotent("s", "unchanged s s@host;");
     append_in(stores.from, "s", "v");
-    (void)merge(&stores, "s", "continued s s@host;");
+    merge("s", "continued s s@host;");
     assert_entries(stores.to, "s@host", "x y v");
-    close_stores(&stores);
 }
 
-KIT_TEST(keep_both__without_a_name_it_is_the_id_of_the_store)
+PARTED_TEST(keep_both__without_a_name_it_is_the_id_of_the_store)
 {
-    struct stores stores = open_parted();
     struct wal_store_info info = kit_store_info(stores.from);
-    struct seen seen = {.calls = 0};
     char expected[TEXT_SIZE];
 
-    assert_ok(try_merge(&stores, "s", "", &seen));
+    assert_ok(try_merge("s", "", 0));
     snprintf(expected, sizeof(expected), "branched s s@%02x%02x%02x%02x;", info.uuid[0],
              info.uuid[1], info.uuid[2], info.uuid[3]);
     assert_string_equal(seen.text, expected);
-    close_stores(&stores);
 }
 
 KIT_TEST(keep_both__long_id_is_cut_between_characters)
 {
-    struct stores stores = {kit_open("from", WAL_OPEN_CREATE), kit_open("to", WAL_OPEN_CREATE)};
     char id[WAL_ID_SIZE] = "";
     char branch[WAL_ID_SIZE] = "";
 
+    begin_empty();
     for (size_t i = 0; i < 127; i++) {
         strcat(id, "\xC3\xA4");
         strcat(branch, i < 125 ? "\xC3\xA4" : "");
@@ -413,41 +402,34 @@ KIT_TEST(keep_both__long_id_is_cut_between_characters)
     wal_session_close(kit_create(stores.from, id));
     append_in(stores.from, id, "a b");
     {
-        struct seen seen = {.calls = 0};
-
-        assert_ok(try_merge(&stores, id, "host", &seen));
+        assert_ok(try_merge(id, "host", 0));
         append_in(stores.from, id, "x");
         append_in(stores.to, id, "y");
-        assert_ok(try_merge(&stores, id, "host", &seen));
+        assert_ok(try_merge(id, "host", 0));
         assert_string_equal(seen.branch, branch);
     }
     assert_entries(stores.to, branch, "a b x");
-    close_stores(&stores);
 }
 
-KIT_TEST(keep_both__bad_options_are_refused)
+PARTED_TEST(keep_both__bad_options_are_refused)
 {
-    struct stores stores = open_parted();
-    struct seen seen = {.calls = 0};
     char name[66];
     struct wal_transfer_options options = {.struct_size = sizeof(options), .flags = 2};
 
     assert_int_equal(wal_store_merge(stores.from, stores.to, &options, NULL, NULL), WAL_EINVAL);
     memset(name, 'n', sizeof(name));
     name[65] = '\0';
-    assert_int_equal(try_merge(&stores, "s", name, &seen), WAL_ETOOBIG);
-    assert_int_equal(try_merge(&stores, "s", "\xFF", &seen), WAL_EINVAL);
+    assert_int_equal(try_merge("s", name, 0), WAL_ETOOBIG);
+    assert_int_equal(try_merge("s", "\xFF", 0), WAL_EINVAL);
     name[64] = '\0';
-    assert_ok(try_merge(&stores, "s", name, &seen));
+    assert_ok(try_merge("s", name, 0));
     assert_int_equal(seen.result.branched, 1);
-    close_stores(&stores);
 }
 
 /* --- streams, heads, forks ------------------------------------------------ */
 
-KIT_TEST(keep_both__streams_and_heads)
+SAME_TEST(keep_both__streams_and_heads)
 {
-    struct stores stores = open_stores();
     struct wal_session *s = kit_session(stores.from, "s");
     struct wal_entry entry = kit_entry("t1", NULL, "{\"line\":1}");
     const struct wal_head head = {.struct_size = sizeof(head),
@@ -458,79 +440,64 @@ KIT_TEST(keep_both__streams_and_heads)
     entry.stream = 1;
     assert_ok(wal_append(s, &entry, 1, NULL, NULL, NULL));
     assert_ok(wal_head_move(s, &head, NULL, NULL));
-    (void)merge(&stores, "s", "continued s;");
+    merge("s", "continued s;");
     entry = kit_entry("t2", NULL, "{\"line\":2}");
     entry.stream = 1;
     assert_ok(wal_append(s, &entry, 1, NULL, NULL, NULL));
     kit_append(s, "x", "a");
     append_in(stores.to, "s", "z");
-    (void)merge(&stores, "s", "branched s s@host;");
+    merge("s", "branched s s@host;");
     assert_same(stores.from, "s", stores.to, "s@host");
-    assert_idempotent(&stores, "s", "unchanged s s@host;");
-    wal_session_close(s);
-    close_stores(&stores);
+    assert_idempotent("s", "unchanged s s@host;");
 }
 
-KIT_TEST(keep_both__fork_without_common_entries)
+SAME_TEST(keep_both__fork_without_common_entries)
 {
-    struct stores stores = open_stores();
     struct wal_session *s = kit_session(stores.from, "s");
     struct wal_session *f = kit_fork(s, "b", "f");
 
-    (void)merge(&stores, NULL, "unchanged s;created f;");
+    merge(NULL, "unchanged s;created f;");
     kit_append_all(f, "x");
     append_in(stores.to, "f", "z");
-    (void)merge(&stores, "f", "branched f f@host;");
+    merge("f", "branched f f@host;");
     assert_entries(stores.to, "f@host", "a b x");
     assert_same(stores.from, "f", stores.to, "f@host");
-    assert_idempotent(&stores, "f", "unchanged f f@host;");
-    wal_session_close(f);
-    wal_session_close(s);
-    close_stores(&stores);
+    assert_idempotent("f", "unchanged f f@host;");
 }
 
 /* A fork of what became a branch is a fork of the branch. */
-KIT_TEST(keep_both__fork_of_a_branch)
+PARTED_TEST(keep_both__fork_of_a_branch)
 {
-    struct stores stores = open_parted();
     struct wal_session *s = kit_session(stores.from, "s");
     struct wal_session *f = kit_fork(s, "x", "f");
 
     kit_append_all(f, "g");
-    (void)merge(&stores, NULL, "branched s s@host;created f;");
+    merge(NULL, "branched s s@host;created f;");
     assert_same(stores.from, "f", stores.to, "f");
     assert_entries(stores.to, "f", "a b c x g");
-    assert_idempotent(&stores, NULL, "unchanged s s@host;unchanged f;");
+    assert_idempotent(NULL, "unchanged s s@host;unchanged f;");
     kit_append_all(f, "h");
-    (void)merge(&stores, "f", "continued f;");
+    merge("f", "continued f;");
     assert_entries(stores.to, "f", "a b c x g h");
-    wal_session_close(f);
-    wal_session_close(s);
-    close_stores(&stores);
 }
 
 /* The branch comes as far as the fork sees it, and is not listed. */
-KIT_TEST(keep_both__fork_of_a_branch_alone)
+PARTED_TEST(keep_both__fork_of_a_branch_alone)
 {
-    struct stores stores = open_parted();
     struct wal_session *s = kit_session(stores.from, "s");
     struct wal_session *f = kit_fork(s, "x", "f");
 
     kit_append_all(f, "g");
-    (void)merge(&stores, "f", "created f;");
+    merge("f", "created f;");
     assert_entries(stores.to, "f", "a b c x g");
     assert_int_equal(
         wal_session_open(stores.to, WAL_STR("s@host"), &(struct wal_session *){NULL}, NULL),
         WAL_ENOTFOUND);
-    assert_idempotent(&stores, "f", "unchanged f;");
-    wal_session_close(f);
-    wal_session_close(s);
-    close_stores(&stores);
+    assert_idempotent("f", "unchanged f;");
 }
 
-KIT_TEST(keep_both__other_fork_point_is_refused)
+SAME_TEST(keep_both__other_fork_point_is_refused)
 {
-    struct stores stores = open_stores();
     struct wal_session *s = kit_session(stores.from, "s");
     struct wal_session *to = kit_session(stores.to, "s");
 
@@ -538,55 +505,44 @@ KIT_TEST(keep_both__other_fork_point_is_refused)
     wal_session_close(kit_fork(to, "b", "f"));
     append_in(stores.from, "f", "x");
     append_in(stores.to, "f", "z");
-    (void)merge(&stores, "f", "refused f;");
-    wal_session_close(to);
-    wal_session_close(s);
-    close_stores(&stores);
+    merge("f", "refused f;");
 }
 
-KIT_TEST(keep_both__redacted_here_is_redacted_there)
+PARTED_TEST(keep_both__redacted_here_is_redacted_there)
 {
-    struct stores stores = open_parted();
     struct wal_session *s = kit_session(stores.from, "s");
 
     assert_ok(wal_session_redact(s, WAL_STR("x"), WAL_STR("why"), NULL, NULL));
-    (void)merge(&stores, "s", "branched s s@host;");
+    merge("s", "branched s s@host;");
     assert_same(stores.from, "s", stores.to, "s@host");
     assert_ok(wal_session_redact(s, WAL_STR("b"), WAL_STR("why"), NULL, NULL));
-    (void)merge(&stores, "s", "continued s s@host;");
+    merge("s", "continued s s@host;");
     assert_same(stores.from, "s", stores.to, "s@host");
-    assert_idempotent(&stores, "s", "unchanged s s@host;");
-    wal_session_close(s);
-    close_stores(&stores);
+    assert_idempotent("s", "unchanged s s@host;");
 }
 
 /* --- documents ------------------------------------------------------------ */
 
-KIT_TEST(keep_both__document_was_changed_on_both_sides)
+SAME_TEST(keep_both__document_was_changed_on_both_sides)
 {
-    struct stores stores = open_stores();
     struct wal_session *s = kit_session(stores.from, "s");
     struct wal_session *to = kit_session(stores.to, "s");
 
     put(s, "notes", "2");
     put(to, "notes", "3");
-    (void)merge(&stores, "s", "branched s s@host;");
+    merge("s", "branched s s@host;");
     assert_document(stores.to, "s", "notes", "3");
     assert_document(stores.to, "s@host", "notes", "2");
     assert_entries(stores.to, "s@host", "a b c");
-    assert_idempotent(&stores, "s", "unchanged s s@host;");
+    assert_idempotent("s", "unchanged s s@host;");
     put(s, "notes", "4");
-    (void)merge(&stores, "s", "continued s s@host;");
+    merge("s", "continued s s@host;");
     assert_document(stores.to, "s@host", "notes", "4");
-    wal_session_close(to);
-    wal_session_close(s);
-    close_stores(&stores);
 }
 
 /* The branch does not see what the trunk did with its documents. */
-KIT_TEST(keep_both__documents_that_the_trunk_changed)
+PARTED_TEST(keep_both__documents_that_the_trunk_changed)
 {
-    struct stores stores = open_parted();
     struct wal_session *to = kit_session(stores.to, "s");
     struct wal_session *s = kit_session(stores.from, "s");
 
@@ -594,126 +550,112 @@ KIT_TEST(keep_both__documents_that_the_trunk_changed)
     put(to, "there", "1");
     put(s, "here", "1");
     put(s, "here", "2");
-    (void)merge(&stores, "s", "branched s s@host;");
+    merge("s", "branched s s@host;");
     assert_document(stores.to, "s@host", "notes", "1");
     assert_document(stores.to, "s@host", "there", NULL);
     assert_document(stores.to, "s@host", "here", "2");
     assert_document(stores.to, "s", "notes", "9");
     assert_document(stores.to, "s", "there", "1");
     assert_document(stores.to, "s", "here", NULL);
-    assert_idempotent(&stores, "s", "unchanged s s@host;");
+    assert_idempotent("s", "unchanged s s@host;");
     put(to, "notes", "10");
     put(to, "here", "5");
-    assert_idempotent(&stores, "s", "unchanged s s@host;");
+    assert_idempotent("s", "unchanged s s@host;");
     put(s, "notes", "2");
-    (void)merge(&stores, "s", "continued s s@host;");
+    merge("s", "continued s s@host;");
     assert_document(stores.to, "s@host", "notes", "2");
     assert_document(stores.to, "s@host", "here", "2");
-    wal_session_close(to);
-    wal_session_close(s);
-    close_stores(&stores);
 }
 
 /* Some of their keys sort after all keys of the other store. */
-KIT_TEST(keep_both__documents_of_the_trunk_alone)
+PARTED_TEST(keep_both__documents_of_the_trunk_alone)
 {
-    struct stores stores = open_parted();
     struct wal_session *to = kit_session(stores.to, "s");
     char key[] = "a";
 
     for (; key[0] <= 'z'; key[0]++) {
         put(to, key, "1");
     }
-    (void)merge(&stores, "s", "branched s s@host;");
+    merge("s", "branched s s@host;");
     for (key[0] = 'a'; key[0] <= 'z'; key[0]++) {
         assert_document(stores.to, "s@host", key, NULL);
         assert_document(stores.to, "s", key, "1");
     }
     assert_same(stores.from, "s", stores.to, "s@host");
-    wal_session_close(to);
-    close_stores(&stores);
 }
 
-KIT_TEST(keep_both__document_of_the_branch_was_changed)
+PARTED_TEST(keep_both__document_of_the_branch_was_changed)
 {
-    struct stores stores = open_parted();
     struct wal_session *s = kit_session(stores.from, "s");
     struct wal_session *branch;
 
-    (void)merge(&stores, "s", "branched s s@host;");
+    merge("s", "branched s s@host;");
     branch = kit_session(stores.to, "s@host");
     put(branch, "notes", "5");
     put(s, "notes", "6");
-    (void)merge(&stores, "s", "branched s s@host-2;");
+    merge("s", "branched s s@host-2;");
     assert_document(stores.to, "s@host", "notes", "5");
     assert_document(stores.to, "s@host-2", "notes", "6");
-    wal_session_close(branch);
-    wal_session_close(s);
-    close_stores(&stores);
 }
 
 KIT_TEST(keep_both__checkpoint_comes_with_the_branch)
 {
     struct kit_work work = kit_work_begin(0);
-    struct stores stores = {work.store, kit_open("to", WAL_OPEN_CREATE)};
     struct kit_work other = work;
 
+    stores.from = work.store;
+    stores.to = kit_open("to", WAL_OPEN_CREATE);
     kit_append_all(work.session, "a b");
     kit_write(&work, "x.txt", "one\n");
     (void)kit_checkpoint(&work, "c1", "x.txt");
-    (void)merge(&stores, NULL, "created s;");
+    merge(NULL, "created s;");
     append_in(stores.to, "s", "z");
     kit_append_all(work.session, "c");
     kit_write(&work, "x.txt", "two\n");
     (void)kit_checkpoint(&work, "c2", "x.txt");
-    (void)merge(&stores, "s", "branched s s@host;");
+    merge("s", "branched s s@host;");
     other.store = stores.to;
     other.session = kit_session(stores.to, "s@host");
     assert_string_equal(kit_checkpoints(other.session), "c1 c2");
     assert_string_equal(kit_files(&other, other.session, "c1"), "x.txt=one\n");
     assert_string_equal(kit_files(&other, other.session, "c2"), "x.txt=two\n");
     assert_same(stores.from, "s", stores.to, "s@host");
-    assert_idempotent(&stores, "s", "unchanged s s@host;");
-    wal_session_close(other.session);
-    kit_close(stores.to);
-    kit_work_end(&work);
+    assert_idempotent("s", "unchanged s s@host;");
 }
 
 /* --- interruption --------------------------------------------------------- */
 
 KIT_TEST(keep_both__stopped_anywhere_is_continued)
 {
-    for (uint64_t at = 1;; at++) {
-        struct stores stores = open_parted();
-        struct wal_session *s = kit_session(stores.from, "s");
-        struct wal_session *to = kit_session(stores.to, "s");
-        struct seen seen = {.stop_at = at};
-        enum wal_status status;
+    enum wal_status status = WAL_ECALLBACK;
+    uint64_t at = 0;
 
+    while (status != WAL_OK) {
+        struct wal_session *s;
+        struct wal_session *to;
+
+        begin_parted();
+        s = kit_session(stores.from, "s");
+        to = kit_session(stores.to, "s");
         put(s, "here", "1");
         put(to, "notes", "2");
         put(to, "there", "2");
-        status = try_merge(&stores, "s", "host", &seen);
-        if (status == WAL_OK) {
-            assert_true(at > 2);
-        } else {
+        wal_session_close(to);
+        wal_session_close(s);
+        status = try_merge("s", "host", ++at);
+        if (status != WAL_OK) {
             assert_int_equal(status, WAL_ECALLBACK);
-            assert_ok(try_merge(&stores, "s", "host", &seen));
+            assert_ok(try_merge("s", "host", 0));
             assert_string_equal(seen.branch, "s@host");
         }
         assert_same(stores.from, "s", stores.to, "s@host");
         assert_document(stores.to, "s@host", "notes", "1");
         assert_document(stores.to, "s@host", "here", "1");
         assert_document(stores.to, "s@host", "there", NULL);
-        assert_idempotent(&stores, "s", "unchanged s s@host;");
-        wal_session_close(to);
-        wal_session_close(s);
-        close_stores(&stores);
-        assert_int_equal(system("rm -rf from to"), 0);
-        if (status == WAL_OK) {
-            break;
-        }
+        assert_idempotent("s", "unchanged s s@host;");
+        end();
     }
+    assert_true(at > 2);
 }
 
 /* --- at random ------------------------------------------------------------ */
@@ -744,13 +686,12 @@ KIT_TEST(keep_both__merged_at_any_time)
     uint64_t seed = kit_seed();
 
     for (uint32_t round = 0; round < RANDOM_ROUNDS; round++, seed++) {
-        struct stores stores = open_stores();
         uint64_t random = seed;
         uint32_t next = 0;
 
+        begin();
         print_message("seed %llu\n", (unsigned long long)seed);
         for (uint32_t i = 0; i < RANDOM_STEPS; i++) {
-            struct seen seen = {.calls = 0};
             char *before;
             char *after;
 
@@ -762,7 +703,7 @@ KIT_TEST(keep_both__merged_at_any_time)
                 change(&random, stores.to, "s", "t", &next);
             }
             before = kit_describe_session(stores.to, "s");
-            assert_ok(try_merge(&stores, "s", "host", &seen));
+            assert_ok(try_merge("s", "host", 0));
             assert_int_equal(seen.result.refused, 0);
             after = kit_describe_session(stores.to, "s");
             if (seen.branch[0] != '\0') {
@@ -772,7 +713,6 @@ KIT_TEST(keep_both__merged_at_any_time)
             free(before);
             free(after);
         }
-        close_stores(&stores);
-        assert_int_equal(system("rm -rf from to"), 0);
+        end();
     }
 }

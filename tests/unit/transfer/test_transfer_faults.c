@@ -77,14 +77,11 @@ static void open_to(struct machine *machine)
 {
     const struct wal_open_options options = {.struct_size = sizeof(options),
                                              .flags = WAL_OPEN_CREATE};
-    struct wal_error error = KIT_ERROR;
 
     machine->process = sim_process_create(machine->disk);
     faulty_heap_init(&machine->heap, &wal__heap_libc);
-    if (wal__store_open("/to", &options, &machine->heap.heap, sim_process_io(machine->process),
-                        &machine->to, &error) != WAL_OK) {
-        fail_msg("%s", error.text);
-    }
+    assert_done(wal__store_open("/to", &options, &machine->heap.heap,
+                                sim_process_io(machine->process), &machine->to, kit_error()));
 }
 
 static void close_to(struct machine *machine)
@@ -385,13 +382,10 @@ static struct wal_store *make_source(void)
 static void merge_while_written(struct wal_store *from, struct wal_store *to, struct writer *writer)
 {
     struct wal_transfer_options options = WAL_INIT(wal_transfer_options);
-    struct wal_error error = KIT_ERROR;
 
     options.progress = write_at_step;
     options.ctx = writer;
-    if (wal_store_merge(from, to, &options, NULL, &error) != WAL_OK) {
-        fail_msg("%s", error.text);
-    }
+    assert_done(wal_store_merge(from, to, &options, NULL, kit_error()));
 }
 
 KIT_TEST(merge__source_of_a_fork_that_others_write_to)
@@ -482,11 +476,10 @@ static void merge_all(struct wal_store *from, struct wal_store *to, struct write
 {
     struct wal_transfer_options options = WAL_INIT(wal_transfer_options);
     struct wal_transfer_result result = WAL_INIT(wal_transfer_result);
-    struct wal_error error = KIT_ERROR;
 
     options.progress = append_at_step;
     options.ctx = writer;
-    assert_ok(wal_store_merge(from, to, &options, &result, &error));
+    assert_ok(wal_store_merge(from, to, &options, &result, kit_error()));
     assert_int_equal(result.refused, 0);
 }
 

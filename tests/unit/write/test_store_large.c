@@ -67,7 +67,6 @@ KIT_TEST(large__of_10_mb_round_trip)
         reading_reopen(&reading, flags[i]);
         check_ten(reading.session, payloads);
     }
-    reading_deinit(&reading);
     free(payloads[0]);
     free(payloads[1]);
 }
@@ -120,7 +119,6 @@ KIT_TEST(large__next_to_small_ones)
         assert_int_equal(entry.flags & WAL_ENTRY_OUT_OF_LINE, 0);
         reading_assert_end(cursor);
     }
-    reading_deinit(&reading);
     free(payload);
 }
 
@@ -132,7 +130,6 @@ KIT_TEST(large__sent_again_is_a_duplicate)
     char *payload = large_json(5, 700000);
     struct wal_entry entry = kit_entry("a", NULL, payload);
     struct wal_append_result result = {.struct_size = sizeof(result)};
-    struct wal_error error = KIT_ERROR;
     uint64_t bytes;
 
     large_append(reading.session, "a", payload, 0);
@@ -143,8 +140,8 @@ KIT_TEST(large__sent_again_is_a_duplicate)
     large_append(reading.session, "b", payload, 0);
     assert_int_equal(pack_bytes(reading.store), bytes);
     payload[350000] ^= 1;
-    assert_int_equal(kit_try_append(reading.session, &entry, NULL, &error), WAL_EEXISTS);
-    assert_error(&error, WAL_EEXISTS, "other content");
+    assert_fails(kit_try_append(reading.session, &entry, NULL, kit_error()), WAL_EEXISTS,
+                 "other content");
     payload[350000] ^= 1;
     entry.flags = WAL_ENTRY_LINE;
     assert_int_equal(kit_try_append(reading.session, &entry, NULL, NULL), WAL_EEXISTS);
@@ -153,7 +150,6 @@ KIT_TEST(large__sent_again_is_a_duplicate)
     payload[99998] = '"';
     payload[99999] = '}';
     assert_int_equal(kit_try_append(reading.session, &entry, NULL, NULL), WAL_EEXISTS);
-    reading_deinit(&reading);
     free(payload);
 }
 
@@ -209,7 +205,6 @@ KIT_TEST(large__queued_and_submitted)
         payload[1000] = (char)('0' + i);
         large_check(reading.session, ids[i], payload, 0);
     }
-    reading_deinit(&reading);
     free(payload);
 }
 
@@ -218,14 +213,12 @@ KIT_TEST(large__is_json_or_is_refused)
     struct reading reading = reading_begin();
     char *payload = large_json(10, 3000000);
     struct wal_entry entry = kit_entry("a", NULL, payload);
-    struct wal_error error = KIT_ERROR;
 
     payload[2000000] = '\x01';
-    assert_int_equal(kit_try_append(reading.session, &entry, NULL, &error), WAL_EBADJSON);
-    assert_error(&error, WAL_EBADJSON, "at byte 2000000");
+    assert_fails(kit_try_append(reading.session, &entry, NULL, kit_error()), WAL_EBADJSON,
+                 "at byte 2000000");
     assert_int_equal(pack_bytes(reading.store), 0);
     assert_all_entries(reading.session, "");
-    reading_deinit(&reading);
     free(payload);
 }
 
@@ -233,20 +226,18 @@ KIT_TEST(large__size_limits_are_1_and_32_gib)
 {
     struct reading reading = reading_begin();
     struct wal_entry entry = kit_entry("a", NULL, "");
-    struct wal_error error = KIT_ERROR;
     size_t size = ((size_t)32 << 30) + 1;
     void *zeros = mmap(NULL, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
     assert_ptr_not_equal(zeros, MAP_FAILED);
     entry.payload = (struct wal_slice){zeros, ((size_t)1 << 30) + 1};
-    assert_int_equal(kit_try_append(reading.session, &entry, NULL, &error), WAL_ETOOBIG);
-    assert_error(&error, WAL_ETOOBIG, "limit is 1073741824");
+    assert_fails(kit_try_append(reading.session, &entry, NULL, kit_error()), WAL_ETOOBIG,
+                 "limit is 1073741824");
     entry.flags = WAL_ENTRY_LINE;
     entry.payload.size = size;
-    assert_int_equal(kit_try_append(reading.session, &entry, NULL, &error), WAL_ETOOBIG);
-    assert_error(&error, WAL_ETOOBIG, "limit is 34359738368");
+    assert_fails(kit_try_append(reading.session, &entry, NULL, kit_error()), WAL_ETOOBIG,
+                 "limit is 34359738368");
     assert_int_equal(munmap(zeros, size), 0);
-    reading_deinit(&reading);
 }
 
 /* --- who else sees them ------------------------------------------------- */
@@ -268,8 +259,6 @@ KIT_TEST(large__readable_in_a_fork)
         reading_reopen(&reading, 0);
         fork = kit_session(reading.store, "f");
     }
-    wal_session_close(fork);
-    reading_deinit(&reading);
     free(payloads[0]);
     free(payloads[1]);
 }
@@ -289,9 +278,6 @@ KIT_TEST(large__readable_by_another_handle)
         large_check(i % 2 == 0 ? reading.session : session, id, payload, 0);
         free(payload);
     }
-    wal_session_close(session);
-    kit_close(store);
-    reading_deinit(&reading);
 }
 
 /* --- damage ------------------------------------------------------------- */
@@ -362,7 +348,6 @@ KIT_TEST(large__damaged_loses_only_its_entry)
     reading_reopen(&reading, 0);
     kit_append(reading.session, "d", NULL);
     assert_parent(reading.session, "d", "c");
-    reading_deinit(&reading);
 }
 
 KIT_TEST(large__missing_loses_only_its_entry)
@@ -372,7 +357,6 @@ KIT_TEST(large__missing_loses_only_its_entry)
     assert_int_equal(rename("store/pack", "pack"), 0);
     open_again(&reading, WAL_OPEN_READ_ONLY);
     check_around(reading.session);
-    reading_deinit(&reading);
 }
 
 /* --- members that the engine reads -------------------------------------- */
@@ -406,25 +390,19 @@ static enum wal_status try_padded(struct wal_session *session, const char *id, c
 static void append_padded(struct wal_session *session, const char *id, const char *type,
                           const char *members)
 {
-    struct wal_error error = KIT_ERROR;
-
-    if (try_padded(session, id, type, members, &error) != WAL_OK) {
-        fail_msg("appending %s: %s", id, error.text);
-    }
+    assert_done(try_padded(session, id, type, members, kit_error()));
 }
 
 KIT_TEST(large__compaction_keeps_its_reference)
 {
     struct reading reading = reading_begin();
-    struct wal_error error = KIT_ERROR;
 
     kit_append_all(reading.session, "a b c");
     assert_int_equal(try_padded(reading.session, "k", "compaction_summary",
-                                "\"firstKeptEntryId\":\"x\"", &error),
+                                "\"firstKeptEntryId\":\"x\"", kit_error()),
                      WAL_ENOTFOUND);
-    assert_int_equal(try_padded(reading.session, "k", "compaction_summary", "\"none\":0", &error),
-                     WAL_EINVAL);
-    assert_error(&error, WAL_EINVAL, "firstKeptEntryId");
+    assert_fails(try_padded(reading.session, "k", "compaction_summary", "\"none\":0", kit_error()),
+                 WAL_EINVAL, "firstKeptEntryId");
     append_padded(reading.session, "k", "compaction_summary", "\"firstKeptEntryId\":\"\\u0062\"");
     kit_append(reading.session, "d", NULL);
     for (int i = 0; i < 2; i++) {
@@ -433,21 +411,18 @@ KIT_TEST(large__compaction_keeps_its_reference)
                             "b c k d");
         reading_reopen(&reading, 0);
     }
-    reading_deinit(&reading);
 }
 
 KIT_TEST(large__branch_summary_names_its_source)
 {
     struct reading reading = reading_begin();
-    struct wal_error error = KIT_ERROR;
 
     kit_append_all(reading.session, "a b");
     assert_int_equal(try_padded(reading.session, "k", "branch_summary",
-                                "\"sourceSessionId\":\"s\",\"sourceEntryId\":\"x\"", &error),
+                                "\"sourceSessionId\":\"s\",\"sourceEntryId\":\"x\"", kit_error()),
                      WAL_ENOTFOUND);
     append_padded(reading.session, "k", "branch_summary",
                   "\"sourceSessionId\":\"s\",\"sourceEntryId\":\"b\"");
-    reading_deinit(&reading);
 }
 
 static void check_redacted(struct wal_session *session, const char *payload)
@@ -478,7 +453,6 @@ KIT_TEST(large__redacts_and_is_redacted)
         check_redacted(reading.session, "{\"redactedBy\":\"r\",\"reason\":\"a \\\"key\\\"\"}");
         reading_reopen(&reading, 0);
     }
-    reading_deinit(&reading);
 }
 
 /* An imported redaction has its members one object further in. */
@@ -494,7 +468,6 @@ KIT_TEST(large__line_redacts)
     assert_ok(kit_try_append(reading.session, &entry, NULL, NULL));
     assert_branch(reading.session, "b r");
     check_redacted(reading.session, "{\"redactedBy\":\"r\",\"reason\":\"\"}");
-    reading_deinit(&reading);
     free(payload);
 }
 
@@ -514,7 +487,6 @@ KIT_TEST(large__message_is_the_first_text)
         }
         open_again(&reading, 0);
     }
-    reading_deinit(&reading);
 }
 
 /* The library's own compaction with a summary of 2 MB, here and in a fork. */
@@ -545,7 +517,6 @@ KIT_TEST(large__summary_of_a_compaction)
         reading_assert_end(cursor);
     }
     wal_session_close(fork);
-    reading_deinit(&reading);
     free(summary);
 }
 
@@ -611,6 +582,5 @@ KIT_TEST(large__killed_writer_leaves_whole_entries)
     large_check(reading.session, "last", payload, 0);
     reading_reopen(&reading, 0);
     check_whole(reading.session);
-    reading_deinit(&reading);
     free(payload);
 }

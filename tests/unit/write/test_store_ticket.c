@@ -367,16 +367,14 @@ KIT_TEST(queue__failure_is_returned_once)
                                          .flags = WAL_APPEND_EXPECT,
                                          .expected_tail = kit_text("none")};
     struct wal_entry entry = kit_entry("b", NULL, "1");
-    struct wal_error error = KIT_ERROR;
 
     kit_append(bench.session, "a", NULL);
     assert_ok(wal_append(bench.session, &entry, 1, &options, NULL, NULL));
-    assert_int_equal(wal_sync(bench.store, &error), WAL_ECONFLICT);
-    assert_error(&error, WAL_ECONFLICT, "\"a\"");
-    assert_ok(wal_sync(bench.store, &error));
+    assert_fails(wal_sync(bench.store, kit_error()), WAL_ECONFLICT, "\"a\"");
+    assert_ok(wal_sync(bench.store, kit_error()));
     assert_ok(wal_append(bench.session, &entry, 1, &options, NULL, NULL));
     wal_session_close(bench.session);
-    assert_int_equal(wal_close(bench.store, &error), WAL_ECONFLICT);
+    assert_int_equal(wal_close(bench.store, kit_error()), WAL_ECONFLICT);
     bench.store = kit_open("store", 0);
     bench.session = kit_session(bench.store, "s");
     assert_branch(bench.session, "a");
@@ -414,8 +412,6 @@ KIT_TEST(close__commits_what_is_queued)
     bench.session = kit_session(bench.store, "s");
     assert_int_equal(kit_info(bench.session).entries, 1000);
     assert_slice(kit_info(bench.session).head, "e999");
-    wal_session_close(bench.session);
-    kit_close(bench.store);
 }
 
 KIT_TEST(submit__misuse_is_refused)

@@ -63,17 +63,16 @@ KIT_TEST(store_wait__existing_records_end_it_at_once)
 KIT_TEST(store_wait__timeout_expires)
 {
     struct wal_store *store = kit_store();
-    struct wal_error error = KIT_ERROR;
     uint64_t sequence;
     uint64_t begin;
 
     wal_session_close(kit_create(store, "s"));
     sequence = last_of(store);
     begin = now_ns();
-    assert_int_equal(wal_store_wait(store, &sequence, WAL_DURABLE, 50, &error), WAL_EBUSY);
+    assert_int_equal(wal_store_wait(store, &sequence, WAL_DURABLE, 50, kit_error()), WAL_EBUSY);
     assert_true(now_ns() - begin >= 50000000);
     assert_int_equal(sequence, last_of(store));
-    assert_int_equal(wal_store_wait(store, &sequence, WAL_WRITTEN, 0, &error), WAL_EBUSY);
+    assert_int_equal(wal_store_wait(store, &sequence, WAL_WRITTEN, 0, kit_error()), WAL_EBUSY);
 }
 
 KIT_TEST(store_wait__invalid_arguments_are_refused)

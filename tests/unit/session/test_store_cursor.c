@@ -61,156 +61,7 @@ static void append_tree(struct wal_session *session)
     kit_append(session, "f", NULL);
 }
 
-KIT_TEST(branch__ends_at_the_given_entry)
-{
-    struct kit_bench bench = kit_bench("");
-    struct wal_entry_cursor_options options;
-    struct wal_entry_cursor *cursor = NULL;
-    static const char *const paths[][2] = {{"a", "a"},       {"b", "a b"},     {"e", "a d e"},
-                                           {"r", "r"},       {"f", "a b c f"}, {"d", "a d"},
-                                           {NULL, "a b c f"}};
-
-    append_tree(bench.session);
-    for (int round = 0; round < 3; round++) {
-        for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
-            options = up_to(paths[i][0]);
-            assert_string_equal(kit_list_ids(bench.session, &options), paths[i][1]);
-        }
-        options = up_to("none");
-        assert_int_equal(wal_entry_cursor_open(bench.session, &options, &cursor, NULL),
-                         WAL_ENOTFOUND);
-        options = up_to("a");
-        options.stream = 1;
-        assert_int_equal(wal_entry_cursor_open(bench.session, &options, &cursor, NULL),
-                         WAL_ENOTFOUND);
-        assert_null(cursor);
-        kit_reopen(&bench, round == 0 ? 0 : WAL_OPEN_PREAD);
-    }
-}
-
-KIT_TEST(branch__of_an_empty_session)
-{
-    struct kit_bench bench = kit_bench("");
-
-    assert_branch(bench.session, "");
-    assert_all_entries(bench.session, "");
-    assert_string_equal(since(bench.session, NULL), "");
-}
-
-KIT_TEST(entry_cursor__skips_at_the_front)
-{
-    struct kit_bench bench = kit_bench("");
-    struct wal_entry_cursor_options options = {.struct_size = sizeof(options)};
-    struct wal_entry entry = {.struct_size = sizeof(entry)};
-    struct wal_entry_cursor *cursor = NULL;
-
-    append_tree(bench.session);
-    options.skip = 2;
-    assert_string_equal(kit_list_ids(bench.session, &options), "c f");
-    options.skip = 4;
-    assert_string_equal(kit_list_ids(bench.session, &options), "");
-    options.skip = UINT64_MAX;
-    assert_string_equal(kit_list_ids(bench.session, &options), "");
-    options.mode = WAL_ENTRY_CURSOR_ALL;
-    options.skip = 5;
-    assert_string_equal(kit_list_ids(bench.session, &options), "r f");
-    options.mode = WAL_ENTRY_CURSOR_BRANCH;
-    options.skip = 2;
-    assert_ok(wal_entry_cursor_open(bench.session, &options, &cursor, NULL));
-    assert_ok(wal_entry_cursor_next(cursor, &entry, NULL));
-    assert_slice(entry.id, "c");
-    assert_slice(entry.parent_id, "b");
-    assert_int_equal(entry.depth, 2);
-    wal_entry_cursor_close(cursor);
-}
-
-/* Parents and depths as a reader sees them, whatever the order. */
-static void check_places(struct wal_session *session, uint32_t mode, const char *expected)
-{
-    struct wal_entry_cursor_options options = {.struct_size = sizeof(options), .mode = mode};
-    struct wal_entry entry = {.struct_size = sizeof(entry)};
-    struct wal_entry_cursor *cursor = NULL;
-    char text[256] = "";
-
-    assert_ok(wal_entry_cursor_open(session, &options, &cursor, NULL));
-    while (wal_entry_cursor_next(cursor, &entry, NULL) == WAL_OK) {
-        size_t size = strlen(text);
-
-        (void)snprintf(text + size, sizeof(text) - size, "%s%.*s:%.*s:%d", size == 0 ? "" : " ",
-                       (int)entry.id.size, (const char *)entry.id.data, (int)entry.parent_id.size,
-                       (const char *)entry.parent_id.data, (int)entry.depth);
-        assert_int_equal((entry.flags & WAL_ENTRY_ROOT) != 0, entry.parent_id.size == 0);
-    }
-    wal_entry_cursor_close(cursor);
-    assert_string_equal(text, expected);
-}
-
-KIT_TEST(entry_cursor__parents_and_depths)
-{
-    struct kit_bench bench = kit_bench("");
-    struct wal_session *fork;
-
-    append_tree(bench.session);
-    fork = kit_fork(bench.session, "e", "f");
-    kit_append_all(fork, "x y");
-    kit_append(fork, "z", "d");
-    wal_session_close(fork);
-    for (int round = 0; round < 2; round++) {
-        check_places(bench.session, WAL_ENTRY_CURSOR_BRANCH, "a::0 b:a:1 c:b:2 f:c:3");
-        check_places(bench.session, WAL_ENTRY_CURSOR_ALL,
-                     "a::0 b:a:1 c:b:2 d:a:1 e:d:2 r::0 f:c:3");
-        fork = kit_session(bench.store, "f");
-        check_places(fork, WAL_ENTRY_CURSOR_BRANCH, "a::0 d:a:1 e:d:2 x:e:3 y:x:4");
-        check_places(fork, WAL_ENTRY_CURSOR_ALL, "a::0 d:a:1 e:d:2 x:e:3 y:x:4 z:d:2");
-        wal_session_close(fork);
-        kit_reopen(&bench, WAL_OPEN_PREAD);
-    }
-}
-
-KIT_TEST(all__fork_begins_with_shared_entries)
-{
-    struct kit_bench bench = kit_bench("");
-    struct wal_session *fork;
-    struct wal_session *second;
-
-    append_tree(bench.session);
-    fork = kit_fork(bench.session, "d", "f");
-    kit_append_all(fork, "x");
-    kit_append(fork, "y", "a");
-    second = kit_fork(fork, "y", "g");
-    kit_append_all(bench.session, "later");
-    kit_append_all(second, "z");
-    assert_all_entries(fork, "a d x y");
-    assert_all_entries(second, "a y z");
-    assert_all_entries(bench.session, "a b c d e r f later");
-}
-
 /* -------------------------------------------------------- compaction --- */
-
-KIT_TEST(compaction__reading_begins_at_the_first_kept_entry)
-{
-    struct kit_bench bench = kit_bench("");
-
-    kit_append_all(bench.session, "a b c");
-    compact(bench.session, "k", "compaction", "{\"firstKeptEntryId\":\"b\"}");
-    kit_append_all(bench.session, "d e");
-    for (int round = 0; round < 2; round++) {
-        assert_string_equal(since(bench.session, NULL), "b c k d e");
-        assert_string_equal(since(bench.session, "d"), "b c k d");
-        assert_string_equal(since(bench.session, "k"), "b c k");
-        assert_string_equal(since(bench.session, "c"), "a b c");
-        assert_branch(bench.session, "a b c k d e");
-        kit_reopen(&bench, 0);
-    }
-}
-
-KIT_TEST(compaction__none_reads_the_whole_branch)
-{
-    struct kit_bench bench = kit_bench("");
-
-    append_tree(bench.session);
-    assert_string_equal(since(bench.session, NULL), "a b c f");
-}
 
 KIT_TEST(compaction__without_kept_entries_begins_at_itself)
 {
@@ -246,59 +97,6 @@ KIT_TEST(compaction__of_a_branch_begins_at_itself)
     compact(bench.session, "k", "compaction", "{}");
     kit_append_all(bench.session, "y");
     assert_string_equal(since(bench.session, NULL), "k y");
-}
-
-KIT_TEST(compaction__last_of_several_counts)
-{
-    struct kit_bench bench = kit_bench("");
-    struct wal_entry_cursor_options options = {
-        .struct_size = sizeof(options), .flags = WAL_ENTRY_CURSOR_SINCE_COMPACTION, .skip = 1};
-
-    kit_append_all(bench.session, "a b");
-    compact(bench.session, "k1", "compaction", "{\"firstKeptEntryId\":\"b\"}");
-    kit_append_all(bench.session, "c d");
-    compact(bench.session, "k2", "compaction_summary", "{\"firstKeptEntryId\":\"d\"}");
-    kit_append_all(bench.session, "e");
-    assert_string_equal(since(bench.session, NULL), "d k2 e");
-    assert_string_equal(since(bench.session, "d"), "b k1 c d");
-    assert_string_equal(kit_list_ids(bench.session, &options), "k2 e");
-    kit_append(bench.session, "x", "c");
-    assert_string_equal(since(bench.session, "x"), "b k1 c x");
-}
-
-KIT_TEST(compaction__in_the_past_of_a_fork)
-{
-    struct kit_bench bench = kit_bench("");
-    struct wal_session *fork;
-    struct wal_session *second;
-
-    kit_append_all(bench.session, "a b c");
-    compact(bench.session, "k", "compaction", "{\"firstKeptEntryId\":\"b\"}");
-    kit_append_all(bench.session, "d");
-    fork = kit_fork(bench.session, "d", "f");
-    kit_append_all(fork, "e");
-    assert_string_equal(since(fork, NULL), "b c k d e");
-    second = kit_fork(fork, "c", "g");
-    assert_string_equal(since(second, NULL), "a b c");
-    compact(fork, "l", "compaction", "{\"firstKeptEntryId\":\"c\"}");
-    assert_string_equal(since(fork, NULL), "c k d e l");
-    wal_session_close(second);
-    wal_session_close(fork);
-    kit_reopen(&bench, WAL_OPEN_PREAD);
-    fork = kit_session(bench.store, "f");
-    assert_string_equal(since(fork, NULL), "c k d e l");
-}
-
-KIT_TEST(compaction__off_the_branch_is_ignored)
-{
-    struct kit_bench bench = kit_bench("");
-    struct wal_entry entry = kit_entry("k", "a", "{}");
-
-    kit_append_all(bench.session, "a b");
-    entry.type = kit_text("compaction");
-    assert_ok(kit_try_append(bench.session, &entry, NULL, NULL));
-    assert_string_equal(since(bench.session, NULL), "a b");
-    assert_string_equal(since(bench.session, "k"), "k");
 }
 
 /* ----------------------------------------------------------- durable --- */
@@ -548,7 +346,6 @@ KIT_TEST(misread__title_of_a_redacted_entry_goes)
     bool is_misread = true;
 
     for (int at = 1; is_misread; at++) {
-        struct wal_error error = KIT_ERROR;
         struct wal__io io;
         struct wal_store *store = open_misread(&io);
         struct wal_session *session;
@@ -558,12 +355,12 @@ KIT_TEST(misread__title_of_a_redacted_entry_goes)
 
         (void)snprintf(id, sizeof(id), "s%d", at);
         session = kit_create_titled(store, id, "the secret");
-        assert_ok(wal_append(session, &entry, 1, NULL, NULL, &error));
+        assert_ok(wal_append(session, &entry, 1, NULL, NULL, kit_error()));
         (void)snprintf(id, sizeof(id), "f%d", at);
         fork = kit_fork(session, "a", id);
         assert_slice(kit_info(fork).title, "the secret");
         misread_at = at;
-        assert_ok(wal_session_redact(session, kit_text("a"), kit_text(""), NULL, &error));
+        assert_ok(wal_session_redact(session, kit_text("a"), kit_text(""), NULL, kit_error()));
         is_misread = misread_at == 0;
         misread_at = 0;
         assert_slice(kit_info(session).title, "");
@@ -593,7 +390,6 @@ static struct wal_store *open_unreadable(struct wal__io *io, struct wal_session 
     const struct wal_open_options options = {.struct_size = sizeof(options),
                                              .flags = WAL_OPEN_PREAD};
     struct wal_store *store = kit_store();
-    struct wal_error error = KIT_ERROR;
 
     *session = kit_create(store, "s");
     kit_append_all(*session, "a b");
@@ -601,7 +397,7 @@ static struct wal_store *open_unreadable(struct wal__io *io, struct wal_session 
     kit_close(store);
     *io = wal__io_posix;
     io->pread = read_some;
-    assert_ok(wal__store_open("store", &options, &wal__heap_libc, io, &store, &error));
+    assert_ok(wal__store_open("store", &options, &wal__heap_libc, io, &store, kit_error()));
     *session = kit_session(store, "s");
     assert_branch(*session, "a b");
     unreadable_end = atomic_load(&store->core.log.tail_segment->end);

@@ -78,31 +78,6 @@ static enum wal_status open_it(struct wal_store *store, const char *id, struct w
     return status;
 }
 
-KIT_TEST(trash__session_is_listed_only_there)
-{
-    struct bench bench = begin();
-    struct wal_session_cursor_options options = {.struct_size = sizeof(options)};
-    struct wal_session *latest = NULL;
-
-    assert_string_equal(kit_list_sessions(bench.store, NULL), "f p");
-    assert_string_equal(list_trash(bench.store), "s+");
-    options.source = kit_text("from");
-    assert_string_equal(kit_list_sessions(bench.store, &options), "");
-    options.source = kit_text(NULL);
-    options.prefix = kit_text("s");
-    assert_string_equal(kit_list_sessions(bench.store, &options), "");
-    options.prefix = kit_text(NULL);
-    options.parent = kit_text("p");
-    assert_string_equal(kit_list_sessions(bench.store, &options), "");
-    options.flags = WAL_SESSION_CURSOR_TRASH;
-    assert_string_equal(kit_list_sessions(bench.store, &options), "s+");
-    options.parent = kit_text("f");
-    assert_string_equal(kit_list_sessions(bench.store, &options), "");
-    assert_ok(wal_session_open_latest(bench.store, kit_text("/work"), &latest, NULL));
-    assert_slice(kit_info(latest).id, "f");
-    wal_session_close(latest);
-}
-
 KIT_TEST(trash__its_id_is_taken_and_not_opened)
 {
     struct bench bench = begin();
@@ -110,8 +85,8 @@ KIT_TEST(trash__its_id_is_taken_and_not_opened)
     struct wal_session *made = NULL;
     struct wal_error error = KIT_ERROR;
 
-    assert_int_equal(open_it(bench.store, "s", &error), WAL_ETRASHED);
-    assert_error(&error, WAL_ETRASHED, "\"s\" is in the trash; undelete it");
+    assert_fails(open_it(bench.store, "s", kit_error()), WAL_ETRASHED,
+                 "\"s\" is in the trash; undelete it");
     assert_int_equal(wal_session_create(bench.store, &options, &made, &error), WAL_ETRASHED);
     assert_error(&error, WAL_ETRASHED, "is in the trash; undelete it");
     assert_string_equal(error.actual, "s");
@@ -181,89 +156,16 @@ KIT_TEST(trash__open_handle_reads_and_refuses_changes)
     assert_int_equal(kit_info(bench.session).flags, WAL_SESSION_TRASHED);
 }
 
-KIT_TEST(trash__forks_stay_as_they_are)
-{
-    struct bench bench = begin();
-    const struct wal_session_cursor_options lineage = {.struct_size = sizeof(lineage),
-                                                       .flags = WAL_SESSION_CURSOR_LINEAGE,
-                                                       .lineage_of = kit_text("f")};
-    struct wal_session *fork;
-
-    assert_string_equal(kit_list_sessions(bench.store, &lineage), "s+ p");
-    assert_branch(bench.fork, "a b f1");
-    kit_append(bench.fork, "f2", "a");
-    fork = kit_fork(bench.fork, "b", "g");
-    assert_branch(fork, "a b");
-    wal_session_close(fork);
-    assert_ok(wal_session_redact(bench.fork, kit_text("a"), kit_text("secret"), NULL, NULL));
-}
-
-KIT_TEST(undelete__session_is_as_before)
-{
-    struct bench bench = begin();
-    struct wal_session_info before = kit_info(bench.session);
-    int64_t updated = before.updated_ms;
-    int64_t created = before.created_ms;
-    struct wal_session *opened;
-
-    assert_ok(wal_session_undelete(bench.store, kit_text("s"), NULL));
-    assert_string_equal(list_trash(bench.store), "");
-    opened = kit_session(bench.store, "s");
-    before = kit_info(opened);
-    assert_int_equal(before.flags, 0);
-    assert_true(before.updated_ms == updated && before.created_ms == created);
-    assert_slice(before.title, "title");
-    assert_slice(before.metadata, "{\"a\":1}");
-    assert_slice(before.source, "from");
-    assert_slice(before.cwd, "/work");
-    assert_slice(before.first_text, "hello");
-    assert_branch(opened, "a b c");
-    wal_session_close(opened);
-    kit_append(bench.session, "d", NULL); /* with the handle of before */
-    assert_string_equal(kit_list_sessions(bench.store, NULL), "s f p");
-}
-
 KIT_TEST(undelete__of_what_is_not_in_the_trash_is_refused)
 {
     struct bench bench = begin();
-    struct wal_error error = KIT_ERROR;
 
-    assert_int_equal(wal_session_undelete(bench.store, kit_text("f"), &error), WAL_ENOTFOUND);
-    assert_error(&error, WAL_ENOTFOUND, "\"f\" is not in the trash");
-    assert_int_equal(wal_session_undelete(bench.store, kit_text("x"), &error), WAL_ENOTFOUND);
-    assert_error(&error, WAL_ENOTFOUND, "there is no session \"x\"");
+    assert_fails(wal_session_undelete(bench.store, kit_text("f"), kit_error()), WAL_ENOTFOUND,
+                 "\"f\" is not in the trash");
+    assert_fails(wal_session_undelete(bench.store, kit_text("x"), kit_error()), WAL_ENOTFOUND,
+                 "there is no session \"x\"");
     assert_int_equal(wal_session_undelete(NULL, kit_text("s"), NULL), WAL_EINVAL);
     assert_int_equal(wal_session_undelete(bench.store, kit_text("\xff"), NULL), WAL_EINVAL);
-}
-
-KIT_TEST(trash__is_kept_without_indexes)
-{
-    for (int i = 0; i < 2; i++) {
-        struct bench bench = begin();
-        struct wal_store *store;
-
-        end(&bench);
-        if (i > 0) {
-            kit_remove_indexes();
-        }
-        store = kit_open("store", WAL_OPEN_READ_ONLY);
-        assert_string_equal(list_trash(store), "s+");
-        assert_int_equal(wal_session_undelete(store, kit_text("s"), NULL), WAL_EREADONLY);
-        kit_close(store);
-        assert_int_equal(system("rm -r store"), 0);
-    }
-}
-
-KIT_TEST(trash__deleted_for_good_its_id_is_free)
-{
-    struct bench bench = begin();
-
-    assert_ok(wal_session_delete(bench.session, NULL));
-    assert_string_equal(list_trash(bench.store), "");
-    assert_int_equal(wal_session_undelete(bench.store, kit_text("s"), NULL), WAL_ENOTFOUND);
-    assert_int_equal(wal_session_trash(bench.session, NULL), WAL_ENOTFOUND);
-    wal_session_close(kit_create(bench.store, "s"));
-    assert_branch(bench.fork, "a b f1");
 }
 
 KIT_TEST(trash__list_skips_what_is_moved_while_it_is_read)
@@ -324,44 +226,6 @@ KIT_TEST(trash__feature_is_added_to_those_of_others)
     assert_ok(wal_session_trash(session, NULL));
     assert_int_equal(features(&generation), WAL__INCOMPAT_TRASH | WAL__INCOMPAT_REWRITTEN);
     assert_int_equal(generation, 3);
-}
-
-KIT_TEST(trash__compaction_keeps_it)
-{
-    struct bench bench = begin();
-
-    kit_compact(bench.store, 0);
-    assert_string_equal(list_trash(bench.store), "s+");
-    end(&bench);
-    kit_remove_indexes();
-    bench = (struct bench){.store = kit_store()};
-    assert_string_equal(list_trash(bench.store), "s+");
-    assert_ok(wal_session_undelete(bench.store, kit_text("s"), NULL));
-    bench.session = kit_session(bench.store, "s");
-    assert_branch(bench.session, "a b c");
-    assert_slice(kit_info(bench.session).metadata, "{\"a\":1}");
-}
-
-/* A record of a session that is moved often: only the newest counts. */
-KIT_TEST(trash__compaction_keeps_the_newest_record)
-{
-    struct wal_store *store = kit_store();
-    struct wal_session *session = kit_create(store, "s");
-
-    for (int i = 0; i < 3; i++) {
-        assert_ok(wal_session_trash(session, NULL));
-        kit_compact(store, 0);
-        assert_ok(wal_session_undelete(store, kit_text("s"), NULL));
-        kit_append(session, i == 0 ? "a" : i == 1 ? "b" : "c", NULL);
-    }
-    kit_compact(store, 0);
-    wal_session_close(session);
-    kit_close(store);
-    kit_remove_indexes();
-    store = kit_store();
-    assert_string_equal(kit_list_sessions(store, NULL), "s");
-    session = kit_session(store, "s");
-    assert_branch(session, "a b c");
 }
 
 KIT_TEST(trash__erasing_deletes_it)
@@ -643,52 +507,6 @@ KIT_TEST(delete__handle_returns_not_found)
     assert_int_equal(kit_store_info(bench.store).last_sequence, last);
 }
 
-KIT_TEST(delete__session_is_not_listed)
-{
-    struct bench bench = begin_deleted();
-    struct wal_session_cursor_options options = {.struct_size = sizeof(options)};
-    struct wal_store_info info = {.struct_size = sizeof(info)};
-    struct wal_session *latest = NULL;
-
-    for (int i = 0; i < 3; i++) {
-        options = (struct wal_session_cursor_options){.struct_size = sizeof(options)};
-        assert_string_equal(kit_list_sessions(bench.store, NULL), "f");
-        options.prefix = kit_text("s");
-        assert_string_equal(kit_list_sessions(bench.store, &options), "");
-        options.prefix = kit_text(NULL);
-        options.cwd = kit_text("/work");
-        assert_string_equal(kit_list_sessions(bench.store, &options), "f");
-        options.cwd = kit_text(NULL);
-        options.source = kit_text("from");
-        assert_string_equal(kit_list_sessions(bench.store, &options), "");
-        options.source = kit_text(NULL);
-        options.parent = kit_text("s");
-        assert_string_equal(kit_list_sessions(bench.store, &options), "f");
-        options.parent = kit_text(NULL);
-        options.flags = WAL_SESSION_CURSOR_LINEAGE;
-        options.lineage_of = kit_text("f");
-        assert_string_equal(kit_list_sessions(bench.store, &options), "s-");
-        assert_ok(wal_store_get_info(bench.store, &info, NULL));
-        assert_int_equal(info.sessions, 1);
-        assert_ok(wal_session_open_latest(bench.store, kit_text("/work"), &latest, NULL));
-        assert_slice(kit_info(latest).id, "f");
-        wal_session_close(latest);
-        wal_session_close(bench.session);
-        wal_session_close(bench.fork);
-        kit_close(bench.store);
-        if (i == 1) {
-            kit_remove_indexes();
-        }
-        bench.store = kit_store();
-        bench.fork = kit_session(bench.store, "f");
-        bench.session = NULL;
-    }
-    assert_ok(wal_session_delete(bench.fork, NULL));
-    assert_string_equal(kit_list_sessions(bench.store, NULL), "");
-    assert_int_equal(wal_session_open_latest(bench.store, kit_text(NULL), &latest, NULL),
-                     WAL_ENOTFOUND);
-}
-
 static void check_fork(struct bench *bench)
 {
     struct wal_session_info info = kit_info(bench->fork);
@@ -699,34 +517,6 @@ static void check_fork(struct bench *bench)
     assert_slice(info.first_text, "hello");
     assert_slice(info.parent_id, "s");
     assert_int_equal(info.entries, 3);
-}
-
-/* The fork reads, extends and redacts the shared entries, and is forked. */
-KIT_TEST(delete__forks_keep_shared_entries)
-{
-    struct bench bench = begin_deleted();
-    struct wal_session *deep;
-
-    for (int i = 0; i < 3; i++) {
-        check_fork(&bench);
-        wal_session_close(bench.session);
-        wal_session_close(bench.fork);
-        kit_close(bench.store);
-        if (i == 1) {
-            kit_remove_indexes();
-        }
-        bench.store = kit_store();
-        bench.fork = kit_session(bench.store, "f");
-        bench.session = NULL;
-    }
-    deep = kit_fork(bench.fork, "a", "g");
-    kit_append(deep, "g1", NULL);
-    assert_branch(deep, "a g1");
-    kit_append(bench.fork, "f2", "a");
-    assert_ok(wal_session_redact(bench.fork, kit_text("a"), kit_text("why"), NULL, NULL));
-    assert_branch(deep, "g1");
-    assert_slice(kit_info(bench.fork).first_text, "");
-    wal_session_close(deep);
 }
 
 KIT_TEST(delete__id_is_free_for_another_session)
@@ -762,7 +552,6 @@ KIT_TEST(delete__id_is_free_for_another_session)
     again = kit_create(bench.store, "s");
     assert_all_entries(again, "");
     check_fork(&bench);
-    wal_session_close(again);
 }
 
 KIT_TEST(delete__twice_is_not_found)
@@ -778,8 +567,6 @@ KIT_TEST(delete__twice_is_not_found)
     assert_int_equal(wal_session_delete(second, NULL), WAL_ENOTFOUND);
     assert_int_equal(wal_session_delete(NULL, NULL), WAL_EINVAL);
     assert_int_equal(kit_store_info(bench.store).last_sequence, last);
-    wal_session_close(other);
-    wal_session_close(second);
 }
 
 /* Reuses the same id many times, while segments are made and removed. */

@@ -29,51 +29,6 @@ static enum wal_status try_create(struct both *both, const struct wal_session_op
     return status;
 }
 
-KIT_TEST(create__every_field_is_returned)
-{
-    struct wal_store *store = kit_store();
-    struct wal_session_options options = {
-        .struct_size = sizeof(options),
-        .schema_version = 7,
-        .id = kit_text("s-1"),
-        .cwd = kit_text("/work/\xc3\xa4"),
-        .project = kit_text("p"),
-        .title = kit_text("A title"),
-        .parent_id = kit_text("somewhere else"),
-        .metadata = kit_text(" {\"a\": [1, {\"b\": null}]} "),
-        .source = kit_text("claude/x.jsonl"),
-    };
-    struct wal_session *session = NULL;
-
-    session = kit_create_with(store, &options);
-    for (int round = 0; round < 2; round++) {
-        struct wal_session_info info = kit_info(session);
-
-        assert_int_equal(info.struct_size, sizeof(info));
-        assert_int_equal(info.schema_version, 7);
-        assert_int_equal(info.number, 1);
-        assert_int_equal(info.flags, 0);
-        assert_slice(info.id, "s-1");
-        assert_slice(info.cwd, "/work/\xc3\xa4");
-        assert_slice(info.project, "p");
-        assert_slice(info.title, "A title");
-        assert_slice(info.parent_id, "somewhere else");
-        assert_slice(info.metadata, " {\"a\": [1, {\"b\": null}]} ");
-        assert_slice(info.source, "claude/x.jsonl");
-        assert_slice(info.head, "");
-        assert_true(info.created_ms > 1500000000000);
-        assert_true(info.updated_ms >= info.created_ms);
-        assert_int_equal(info.entries, 0);
-        assert_int_equal(info.inherited, 0);
-        assert_true(info.bytes > 48);
-        assert_int_equal(info.last_sequence, 1);
-        wal_session_close(session);
-        kit_close(store);
-        store = kit_open("store", 0);
-        session = kit_session(store, "s-1");
-    }
-}
-
 /* Sessions that are only written share a sync. Other syncs, of new segments and of an idle store,
  * are few. */
 KIT_TEST(create__without_a_sync)
@@ -145,21 +100,6 @@ KIT_TEST(create__without_options_makes_a_uuid_of_version_7)
     assert_int_equal(kit_store_info(store).sessions, 50);
 }
 
-KIT_TEST(create__duplicate_id_is_refused)
-{
-    struct both both = {.store = kit_store()};
-    struct wal_session_options options = {.struct_size = sizeof(options), .id = kit_text("s")};
-
-    assert_ok(try_create(&both, &options));
-    assert_int_equal(try_create(&both, &options), WAL_EEXISTS);
-    assert_error(&both.error, WAL_EEXISTS, "\"s\"");
-    kit_close(both.store);
-    both.store = kit_open("store", 0);
-    assert_int_equal(try_create(&both, &options), WAL_EEXISTS);
-    assert_int_equal(kit_store_info(both.store).sessions, 1);
-    kit_close(both.store);
-}
-
 KIT_TEST(create__ids_have_1_to_255_bytes_of_utf8)
 {
     struct both both = {.store = kit_store()};
@@ -189,7 +129,6 @@ KIT_TEST(create__ids_have_1_to_255_bytes_of_utf8)
     assert_slice(kit_info(session).id, id);
     wal_session_close(session);
     wal_session_close(kit_session(both.store, id));
-    kit_close(both.store);
 }
 
 KIT_TEST(create__id_of_any_characters)
@@ -223,7 +162,6 @@ KIT_TEST(create__metadata_is_a_json_object)
         assert_error(&both.error, WAL_EBADJSON, "metadata");
     }
     assert_int_equal(kit_store_info(both.store).sessions, 0);
-    kit_close(both.store);
 }
 
 KIT_TEST(create__texts_are_bounded)
@@ -262,9 +200,7 @@ KIT_TEST(create__texts_are_bounded)
     assert_memory_equal(info.metadata.data, text, 1024 * 1024);
     assert_int_equal(info.title.size, 4096);
     assert_memory_equal(info.title.data, text, 4096);
-    wal_session_close(session);
     free(text);
-    kit_close(both.store);
 }
 
 KIT_TEST(create__misuse_is_refused)
@@ -278,7 +214,6 @@ KIT_TEST(create__misuse_is_refused)
     assert_int_equal(wal_session_create(both.store, NULL, NULL, NULL), WAL_EINVAL);
     assert_int_equal(wal_session_create(NULL, NULL, &session, NULL), WAL_EINVAL);
     assert_null(session);
-    kit_close(both.store);
 }
 
 KIT_TEST(open__missing_session)
@@ -294,8 +229,6 @@ KIT_TEST(open__missing_session)
     assert_int_equal(wal_session_open(store, kit_text(NULL), &session, NULL), WAL_ENOTFOUND);
     assert_int_equal(wal_session_open(store, kit_text("s"), NULL, NULL), WAL_EINVAL);
     assert_int_equal(wal_session_open(NULL, kit_text("s"), &session, NULL), WAL_EINVAL);
-    kit_close(store);
-    wal_session_close(NULL);
 }
 
 KIT_TEST(session_info__follows_appends)
@@ -590,29 +523,6 @@ static const char *latest(struct bench *bench, const char *cwd)
     return id;
 }
 
-KIT_TEST(latest__is_the_last_written_session)
-{
-    struct bench bench = begin();
-    struct wal_session *one = kit_session(bench.store, "one");
-
-    for (int i = 0; i < 2; i++) {
-        assert_string_equal(latest(&bench, NULL), "three");
-        assert_string_equal(latest(&bench, "/x"), "two");
-        assert_string_equal(latest(&bench, "/y"), "three");
-        assert_string_equal(latest(&bench, "/"), "");
-        assert_string_equal(latest(&bench, "/x/"), "");
-        wal_session_close(one);
-        kit_close(bench.store);
-        bench.store = kit_store();
-        one = kit_session(bench.store, "one");
-    }
-    kit_append(one, "now", NULL);
-    assert_string_equal(latest(&bench, NULL), "one");
-    assert_string_equal(latest(&bench, "/x"), "one");
-    assert_ok(wal_session_delete(one, NULL));
-    assert_string_equal(latest(&bench, "/x"), "two");
-}
-
 KIT_TEST(latest__of_an_empty_store)
 {
     struct bench bench = {.store = kit_store()};
@@ -621,192 +531,9 @@ KIT_TEST(latest__of_an_empty_store)
     (void)kit_put(bench.store, NULL, "k", "1");
     assert_string_equal(latest(&bench, NULL), "");
     assert_int_equal(wal_session_open_latest(bench.store, kit_text(NULL), NULL, NULL), WAL_EINVAL);
-    kit_close(bench.store);
-}
-
-/* Opens the session, or with a null id the latest of cwd, and moves its head to an entry, if one is
- * given. */
-static enum wal_status try_resume(struct bench *bench, const char *id, const char *cwd,
-                                  const char *at, struct wal_session **session)
-{
-    const struct wal_head head = {.struct_size = sizeof(head), .entry_id = kit_text(at)};
-    enum wal_status status =
-        id != NULL ? wal_session_open(bench->store, kit_text(id), session, NULL)
-                   : wal_session_open_latest(bench->store, kit_text(cwd), session, NULL);
-
-    if (status == WAL_OK && at != NULL) {
-        status = wal_head_move(*session, &head, NULL, NULL);
-    }
-    return status;
-}
-
-static struct wal_session *resume(struct bench *bench, const char *id, const char *cwd,
-                                  const char *at)
-{
-    struct wal_session *session = NULL;
-
-    assert_ok(try_resume(bench, id, cwd, at, &session));
-    return session;
-}
-
-KIT_TEST(resume__in_place_by_id)
-{
-    struct bench bench = begin();
-    uint64_t last = kit_store_info(bench.store).last_sequence;
-    struct wal_session *session = resume(&bench, "one", NULL, NULL);
-
-    assert_int_equal(kit_store_info(bench.store).last_sequence, last);
-    assert_branch(session, "a b c");
-    wal_session_close(session);
-    session = resume(&bench, "one", NULL, "c");
-    assert_int_equal(kit_store_info(bench.store).last_sequence, last);
-    wal_session_close(session);
-    session = resume(&bench, "one", NULL, "a");
-    assert_branch(session, "a");
-    assert_all_entries(session, "a b c");
-    kit_append(session, "d", NULL);
-    assert_branch(session, "a d");
-    wal_session_close(session);
-    kit_close(bench.store);
-    bench.store = kit_store();
-    session = resume(&bench, "one", NULL, "c");
-    assert_branch(session, "a b c");
-    assert_all_entries(session, "a b c d");
-    wal_session_close(session);
-}
-
-KIT_TEST(resume__in_place_the_latest)
-{
-    struct bench bench = begin();
-    struct wal_session *session = resume(&bench, NULL, "/x", "b");
-
-    assert_slice(kit_info(session).id, "two");
-    assert_branch(session, "a b");
-    kit_append(session, "d", NULL);
-    wal_session_close(session);
-    session = resume(&bench, NULL, NULL, NULL);
-    assert_slice(kit_info(session).id, "two");
-    wal_session_close(session);
-    session = resume(&bench, NULL, "/y", NULL);
-    assert_slice(kit_info(session).id, "three");
-    wal_session_close(session);
-}
-
-KIT_TEST(resume__in_a_fork)
-{
-    struct bench bench = begin();
-    struct wal_session_options named = {
-        .struct_size = sizeof(named), .id = kit_text("fork"), .title = kit_text("T")};
-    struct wal_session *source = resume(&bench, "one", NULL, NULL);
-    struct wal_session *latest_of_y = resume(&bench, NULL, "/y", NULL);
-    struct wal_session *fork = NULL;
-    struct wal_session *other = NULL;
-
-    assert_ok(wal_session_fork(source, kit_text("b"), &named, &fork, NULL));
-    assert_branch(fork, "a b");
-    assert_slice(kit_info(fork).id, "fork");
-    assert_slice(kit_info(fork).title, "T");
-    assert_slice(kit_info(fork).cwd, "/x");
-    assert_slice(kit_info(fork).parent_id, "one");
-    kit_append(fork, "f", NULL);
-    assert_branch(source, "a b c");
-    wal_session_close(fork);
-    assert_int_equal(wal_session_fork(source, kit_text("b"), &named, &other, NULL), WAL_EEXISTS);
-    assert_null(other);
-    assert_ok(wal_session_fork(latest_of_y, kit_text(NULL), NULL, &fork, NULL));
-    assert_branch(fork, "a b c");
-    assert_slice(kit_info(fork).parent_id, "three");
-    assert_int_equal(kit_info(fork).id.size, 36);
-    wal_session_close(fork);
-    wal_session_close(latest_of_y);
-    wal_session_close(source);
-}
-
-KIT_TEST(resume__unknown_session)
-{
-    struct bench bench = begin();
-    struct wal_session *one = kit_session(bench.store, "one");
-    struct wal_session *session = NULL;
-
-    assert_int_equal(try_resume(&bench, "four", NULL, NULL, &session), WAL_ENOTFOUND);
-    assert_int_equal(try_resume(&bench, NULL, "/z", NULL, &session), WAL_ENOTFOUND);
-    assert_int_equal(try_resume(&bench, "", NULL, NULL, &session), WAL_ENOTFOUND);
-    assert_null(session);
-    assert_int_equal(try_resume(&bench, "one", NULL, "z", &session), WAL_ENOTFOUND);
-    assert_branch(session, "a b c");
-    wal_session_close(session);
-    assert_ok(wal_session_delete(one, NULL));
-    wal_session_close(one);
-    assert_int_equal(try_resume(&bench, "one", NULL, NULL, &session), WAL_ENOTFOUND);
-}
-
-KIT_TEST(resume__store_open_for_reading)
-{
-    struct bench bench = begin();
-    struct wal_session *session;
-
-    kit_close(bench.store);
-    bench.store = kit_open("store", WAL_OPEN_READ_ONLY);
-    session = resume(&bench, "one", NULL, NULL);
-    assert_branch(session, "a b c");
-    wal_session_close(session);
-    assert_int_equal(try_resume(&bench, "one", NULL, "a", &session), WAL_EREADONLY);
-    wal_session_close(session);
 }
 
 /* --- open or create ------------------------------------------------------ */
-
-static struct wal_session *open_or_create(struct bench *bench, const char *id, const char *cwd,
-                                          int32_t expected)
-{
-    const struct wal_session_options options = {
-        .struct_size = sizeof(options), .id = kit_text(id), .cwd = kit_text(cwd)};
-    struct wal_error error = KIT_ERROR;
-    struct wal_session *session = NULL;
-    int32_t created = -1;
-
-    if (wal_session_open_or_create(bench->store, &options, &session, &created, &error) != WAL_OK) {
-        fail_msg("%d: %s", error.status, error.text);
-    }
-    assert_int_equal(created, expected);
-    return session;
-}
-
-KIT_TEST(open_or_create__by_id)
-{
-    struct bench bench = begin();
-    uint64_t last = kit_store_info(bench.store).last_sequence;
-    struct wal_session *session = open_or_create(&bench, "one", "/z", 0);
-
-    assert_branch(session, "a b c");
-    assert_slice(kit_info(session).cwd, "/x");
-    assert_int_equal(kit_store_info(bench.store).last_sequence, last);
-    wal_session_close(session);
-    for (int32_t created = 1; created >= 0; created--) {
-        session = open_or_create(&bench, "four", "/z", created);
-        assert_slice(kit_info(session).id, "four");
-        assert_slice(kit_info(session).cwd, "/z");
-        wal_session_close(session);
-    }
-}
-
-KIT_TEST(open_or_create__the_latest_of_a_directory)
-{
-    struct bench bench = begin();
-    struct wal_session *session = open_or_create(&bench, NULL, "/x", 0);
-    char id[WAL_ID_SIZE];
-
-    assert_slice(kit_info(session).id, "two");
-    wal_session_close(session);
-    session = open_or_create(&bench, NULL, "/z", 1);
-    (void)snprintf(id, sizeof(id), "%.*s", (int)kit_info(session).id.size,
-                   (const char *)kit_info(session).id.data);
-    assert_int_equal(strlen(id), 36);
-    wal_session_close(session);
-    session = open_or_create(&bench, NULL, "/z", 0);
-    assert_slice(kit_info(session).id, id);
-    wal_session_close(session);
-}
 
 KIT_TEST(open_or_create__null_options_and_null_flag)
 {
@@ -841,5 +568,4 @@ KIT_TEST(open_or_create__misuse_and_store_open_for_reading)
     assert_int_equal(error.status, WAL_EREADONLY);
     assert_null(session);
     assert_int_equal(created, -1);
-    wal_session_close(open_or_create(&bench, "one", NULL, 0));
 }

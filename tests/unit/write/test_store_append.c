@@ -106,29 +106,6 @@ KIT_TEST(append__defaults_are_filled_in)
     wal_entry_cursor_close(cursor);
 }
 
-KIT_TEST(append__every_field_is_returned)
-{
-    struct bench bench = begin();
-    struct wal_entry entry = kit_entry("\xc3\xa9", NULL, "[1.50, \"\\u00e9\"]");
-    struct wal_entry_cursor *cursor = NULL;
-
-    entry.type = kit_text("my type");
-    entry.timestamp = kit_text("yesterday");
-    entry.run_id = kit_text("run-7");
-    entry.meta = kit_text("{\"k\": true}");
-    assert_ok(one(&bench, entry));
-    for (int round = 0; round < 2; round++) {
-        entry = get(&bench, "\xc3\xa9", &cursor);
-        assert_slice(entry.type, "my type");
-        assert_slice(entry.timestamp, "yesterday");
-        assert_slice(entry.run_id, "run-7");
-        assert_slice(entry.meta, "{\"k\": true}");
-        assert_slice(entry.payload, "[1.50, \"\\u00e9\"]");
-        wal_entry_cursor_close(cursor);
-        again(&bench);
-    }
-}
-
 KIT_TEST(append__types_with_and_without_a_code)
 {
     static const char *const types[] = {"message",         "session_header", "message_delta_batch",
@@ -208,34 +185,6 @@ KIT_TEST(append__line_of_any_bytes_is_unchanged)
 
 /* ----------------------------------------------------------- parents --- */
 
-KIT_TEST(parent__in_the_batch_the_session_or_its_source)
-{
-    struct bench bench = begin();
-    struct wal_session *fork;
-    struct wal_entry entries[3] = {
-        kit_entry("d", "b", "1"),
-        kit_entry("e", "d", "1"),
-        kit_entry("f", "a", "1"),
-    };
-
-    kit_append_all(bench.session, "a b c");
-    assert_ok(batch(&bench, entries, 3));
-    check_result(&bench, "f", 3, 0, 7);
-    assert_parent(bench.session, "a", "");
-    assert_parent(bench.session, "d", "b");
-    assert_parent(bench.session, "e", "d");
-    assert_parent(bench.session, "f", "a");
-    assert_branch(bench.session, "a b c");
-    fork = kit_fork(bench.session, "c", "fork");
-    kit_append(fork, "g", "b");
-    assert_parent(fork, "g", "b");
-    assert_branch(fork, "a b c");
-    wal_session_close(fork);
-    again(&bench);
-    assert_parent(bench.session, "e", "d");
-    assert_all_entries(bench.session, "a b c d e f");
-}
-
 KIT_TEST(parent__missing_is_refused)
 {
     struct bench bench = begin();
@@ -257,108 +206,6 @@ KIT_TEST(parent__missing_is_refused)
     transcript.stream = 1;
     assert_int_equal(one(&bench, transcript), WAL_ENOPARENT);
     assert_all_entries(bench.session, "a");
-}
-
-KIT_TEST(head__moves_to_a_child_of_its_entry)
-{
-    struct bench bench = begin();
-    struct wal_entry entry;
-
-    kit_append_all(bench.session, "a b");
-    kit_append(bench.session, "c", "b");
-    assert_branch(bench.session, "a b c");
-    kit_append(bench.session, "d", "a");
-    assert_branch(bench.session, "a b c");
-    entry = kit_entry("e", "d", "1");
-    entry.flags = WAL_ENTRY_HEAD_MOVE;
-    assert_ok(one(&bench, entry));
-    assert_branch(bench.session, "a d e");
-    entry = kit_entry("f", NULL, "1");
-    entry.flags = WAL_ENTRY_HEAD_KEEP;
-    assert_ok(one(&bench, entry));
-    assert_branch(bench.session, "a d e");
-    assert_parent(bench.session, "f", "e");
-    kit_append(bench.session, "g", NULL);
-    assert_branch(bench.session, "a d e g");
-    again(&bench);
-    assert_branch(bench.session, "a d e g");
-    assert_slice(kit_info(bench.session).head, "g");
-}
-
-KIT_TEST(head__root_moves_it_only_with_the_flag)
-{
-    struct bench bench = begin();
-    struct wal_entry entry = kit_entry("a", NULL, "1");
-
-    entry.flags = WAL_ENTRY_ROOT;
-    assert_ok(one(&bench, entry));
-    assert_branch(bench.session, "a");
-    kit_append(bench.session, "b", NULL);
-    entry.id = kit_text("c");
-    assert_ok(one(&bench, entry));
-    assert_branch(bench.session, "a b");
-    assert_parent(bench.session, "c", "");
-    entry.id = kit_text("d");
-    entry.flags = WAL_ENTRY_ROOT | WAL_ENTRY_HEAD_MOVE;
-    assert_ok(one(&bench, entry));
-    assert_branch(bench.session, "d");
-    kit_append(bench.session, "e", NULL);
-    assert_branch(bench.session, "d e");
-    again(&bench);
-    assert_branch(bench.session, "d e");
-    assert_all_entries(bench.session, "a b c d e");
-}
-
-KIT_TEST(head__first_entry_without_moving_it)
-{
-    struct bench bench = begin();
-    struct wal_entry entry = kit_entry("a", NULL, "1");
-
-    entry.flags = WAL_ENTRY_HEAD_KEEP;
-    assert_ok(one(&bench, entry));
-    assert_branch(bench.session, "");
-    assert_slice(kit_info(bench.session).head, "");
-    kit_append(bench.session, "b", NULL);
-    assert_branch(bench.session, "b");
-    assert_parent(bench.session, "b", "");
-}
-
-KIT_TEST(stream__each_has_a_head)
-{
-    struct bench bench = begin();
-    struct wal_entry entries[4] = {kit_entry("a", NULL, "1"), kit_entry("t", NULL, "1"),
-                                   kit_entry("b", NULL, "1"), kit_entry("u", NULL, "1")};
-    struct wal_entry_cursor_options options = {.struct_size = sizeof(options)};
-
-    entries[1].stream = 1;
-    entries[3].stream = 1;
-    assert_ok(batch(&bench, entries, 4));
-    entries[0] = kit_entry("z", NULL, "1");
-    entries[0].stream = 255;
-    assert_ok(one(&bench, entries[0]));
-    for (int round = 0; round < 2; round++) {
-        options.stream = 0;
-        assert_string_equal(kit_list_ids(bench.session, &options), "a b");
-        options.stream = 1;
-        assert_string_equal(kit_list_ids(bench.session, &options), "t u");
-        options.stream = 255;
-        assert_string_equal(kit_list_ids(bench.session, &options), "z");
-        options.stream = 2;
-        assert_string_equal(kit_list_ids(bench.session, &options), "");
-        assert_int_equal(kit_info(bench.session).entries, 2);
-        assert_slice(kit_info(bench.session).head, "b");
-        again(&bench);
-    }
-}
-
-KIT_TEST(stream__ids_are_unique_across_streams)
-{
-    struct bench bench = begin();
-    struct wal_entry entry = kit_entry("a", NULL, "1");
-
-    assert_ok(one(&bench, entry));
-    entry.stream = 1;
-    assert_int_equal(one(&bench, entry), WAL_EEXISTS);
 }
 
 /* ------------------------------------------------------ expected tail --- */
@@ -384,24 +231,6 @@ KIT_TEST(expect__matches_or_returns_the_tail)
     assert_int_equal(bench.result.sequence, 0);
     assert_string_equal(bench.result.last_id, "");
     assert_all_entries(bench.session, "a b");
-}
-
-KIT_TEST(expect__in_a_fork_is_its_fork_point)
-{
-    struct bench bench = begin();
-    struct wal_session *fork;
-    struct wal_session *session = bench.session;
-    struct wal_entry entry = kit_entry("c", NULL, "1");
-
-    kit_append_all(session, "a b");
-    fork = kit_fork(session, "a", "f");
-    bench.session = fork;
-    assert_int_equal(expecting(&bench, "b", &entry, 1), WAL_ECONFLICT);
-    assert_string_equal(bench.error.actual, "a");
-    assert_int_equal(expecting(&bench, "", &entry, 1), WAL_ECONFLICT);
-    assert_ok(expecting(&bench, "a", &entry, 1));
-    wal_session_close(fork);
-    bench.session = session;
 }
 
 KIT_TEST(expect__batch_sent_again_succeeds)
@@ -508,61 +337,7 @@ KIT_TEST(duplicate__in_one_batch_with_another_parent)
     assert_all_entries(bench.session, "a b c");
 }
 
-KIT_TEST(duplicate__may_be_a_parent_of_a_new_entry)
-{
-    struct bench bench = begin();
-    struct wal_entry entries[3] = {kit_entry("b", "a", "1"), kit_entry("x", "b", "1"),
-                                   kit_entry("y", NULL, "1")};
-
-    kit_append(bench.session, "a", NULL);
-    assert_ok(one(&bench, entries[0]));
-    kit_append(bench.session, "c", NULL);
-    assert_ok(batch(&bench, entries, 3));
-    check_result(&bench, "y", 2, 1, 6);
-    assert_parent(bench.session, "x", "b");
-    assert_parent(bench.session, "y", "c");
-    assert_branch(bench.session, "a b c y");
-}
-
 /* ------------------------------------------------------------- batch --- */
-
-KIT_TEST(batch__one_invalid_item_refuses_all)
-{
-    struct bench bench = begin();
-    struct wal_entry good[4] = {kit_entry("b", NULL, "1"), kit_entry("c", NULL, "1"),
-                                kit_entry("d", NULL, "1"), kit_entry("e", NULL, "1")};
-    struct wal_entry entries[4];
-    struct wal_store_info before = {.struct_size = sizeof(before)};
-    struct wal_store_info after = {.struct_size = sizeof(after)};
-
-    kit_append(bench.session, "a", NULL);
-    assert_ok(wal_sync(bench.store, NULL));
-    assert_ok(wal_store_get_info(bench.store, &before, NULL));
-    for (int i = 0; i < 5; i++) {
-        static const enum wal_status expected[] = {WAL_EBADJSON, WAL_ENOPARENT, WAL_EEXISTS,
-                                                   WAL_EINVAL, WAL_EINVAL};
-
-        memcpy(entries, good, sizeof(entries));
-        if (i == 0) {
-            entries[3].payload = kit_text("{");
-        } else if (i == 1) {
-            entries[3].parent_id = kit_text("none");
-        } else if (i == 2) {
-            entries[3].id = kit_text("a");
-        } else if (i == 3) {
-            entries[3].type = kit_text(NULL);
-        } else {
-            entries[3].struct_size = 0;
-        }
-        assert_int_equal(batch(&bench, entries, 4), expected[i]);
-        assert_int_equal(bench.error.status, expected[i]);
-    }
-    assert_ok(wal_store_get_info(bench.store, &after, NULL));
-    assert_int_equal(after.last_sequence, before.last_sequence);
-    assert_all_entries(bench.session, "a");
-    assert_ok(batch(&bench, good, 4));
-    assert_branch(bench.session, "a b c d e");
-}
 
 KIT_TEST(batch__many_items_keep_their_order)
 {
@@ -597,24 +372,6 @@ KIT_TEST(batch__many_items_keep_their_order)
     check_result(&bench, ids[COUNT - 1], 0, COUNT, 0);
     free(entries);
     free(ids);
-}
-
-KIT_TEST(durability__every_class_survives_closing)
-{
-    struct bench bench = begin();
-    struct wal_append_options options = {.struct_size = sizeof(options)};
-    struct wal_append_result result = {.struct_size = sizeof(result)};
-    struct wal_entry entry;
-    static const char *const ids[] = {"a", "b", "c"};
-
-    for (uint32_t i = 0; i <= WAL_QUEUED; i++) {
-        entry = kit_entry(ids[i], NULL, "1");
-        options.durability = i;
-        assert_ok(wal_append(bench.session, &entry, 1, &options, &result, NULL));
-        assert_string_equal(result.last_id, ids[i]);
-    }
-    again(&bench);
-    assert_branch(bench.session, "a b c");
 }
 
 KIT_TEST(sync__happens_for_durable_appends_only)

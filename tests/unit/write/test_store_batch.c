@@ -77,11 +77,10 @@ KIT_TEST(batch__every_kind_of_item_is_committed)
     struct kit_bench bench = begin();
     uint64_t last = kit_store_info(bench.store).last_sequence;
     struct wal_append_result result = {.struct_size = sizeof(result)};
-    struct wal_error error = KIT_ERROR;
     struct parts parts;
 
     prepare(&parts);
-    assert_ok(wal_batch_commit(bench.session, &parts.batch, &parts.options, &result, &error));
+    assert_ok(wal_batch_commit(bench.session, &parts.batch, &parts.options, &result, kit_error()));
     assert_int_equal(result.struct_size, sizeof(result));
     assert_int_equal(result.appended, 2);
     assert_int_equal(result.duplicates, 0);
@@ -144,48 +143,6 @@ KIT_TEST(batch__duplicate_entries_with_new_documents)
     assert_int_equal(result.appended, 1);
     assert_int_equal(result.duplicates, 2);
     assert_all_entries(bench.session, "a b c");
-}
-
-KIT_TEST(batch__head_points_to_entry_of_the_batch)
-{
-    struct kit_bench bench = begin();
-    struct wal_entry entry = kit_entry("c", "a", "{}");
-    struct wal_head head = kit_head("side", "c", "");
-    struct wal_batch batch = {.struct_size = sizeof(batch),
-                              .entries = &entry,
-                              .entry_count = 1,
-                              .heads = &head,
-                              .head_count = 1};
-
-    assert_ok(wal_batch_commit(bench.session, &batch, NULL, NULL, NULL));
-    assert_string_equal(kit_heads(bench.session), "main=b mark=a side=c");
-    kit_reopen_unchanged(&bench);
-}
-
-KIT_TEST(batch__each_part_alone)
-{
-    struct kit_bench bench = begin();
-    struct parts parts;
-    struct wal_batch whole;
-    struct wal_append_result result = {.struct_size = sizeof(result)};
-
-    prepare(&parts);
-    whole = parts.batch;
-    for (int i = 0; i < 4; i++) {
-        uint64_t last = kit_store_info(bench.store).last_sequence;
-        uint32_t count = i == 0 ? 2 : i == 1 ? 3 : i == 2 ? 2 : 1;
-
-        parts.batch = whole;
-        parts.batch.entry_count = i == 0 ? 2 : 0;
-        parts.batch.document_count = i == 1 ? 3 : 0;
-        parts.batch.head_count = i == 2 ? 2 : 0;
-        parts.batch.change = i == 3 ? &parts.change : NULL;
-        parts.heads[1] = kit_head("main", "c", "d");
-        assert_ok(wal_batch_commit(bench.session, &parts.batch, NULL, &result, NULL));
-        assert_int_equal(result.appended, i == 0 ? 2 : 0);
-        assert_int_equal(kit_store_info(bench.store).last_sequence, last + count);
-    }
-    kit_reopen_unchanged(&bench);
 }
 
 /* --- refusals ------------------------------------------------------------- */
@@ -421,12 +378,12 @@ KIT_TEST(batch__empty_batch_is_refused)
     struct kit_bench bench = begin();
     struct wal_batch batch = {.struct_size = sizeof(batch)};
     struct wal_ticket *ticket = NULL;
-    struct wal_error error = KIT_ERROR;
 
-    assert_int_equal(wal_batch_commit(bench.session, &batch, NULL, NULL, &error), WAL_EINVAL);
-    assert_int_equal(wal_batch_commit(bench.session, NULL, NULL, NULL, &error), WAL_EINVAL);
-    assert_int_equal(wal_batch_commit(NULL, &batch, NULL, NULL, &error), WAL_EINVAL);
-    assert_int_equal(wal_batch_submit(bench.session, &batch, NULL, &ticket, &error), WAL_EINVAL);
+    assert_int_equal(wal_batch_commit(bench.session, &batch, NULL, NULL, kit_error()), WAL_EINVAL);
+    assert_int_equal(wal_batch_commit(bench.session, NULL, NULL, NULL, kit_error()), WAL_EINVAL);
+    assert_int_equal(wal_batch_commit(NULL, &batch, NULL, NULL, kit_error()), WAL_EINVAL);
+    assert_int_equal(wal_batch_submit(bench.session, &batch, NULL, &ticket, kit_error()),
+                     WAL_EINVAL);
     assert_null(ticket);
 }
 
@@ -498,11 +455,10 @@ KIT_TEST(batch__submitted_change_must_expect_a_version)
     struct kit_bench bench = begin();
     char *before = kit_snapshot(bench.store, bench.session);
     struct wal_ticket *ticket = NULL;
-    struct wal_error error = KIT_ERROR;
     struct parts parts;
 
     prepare(&parts);
-    assert_int_equal(wal_batch_submit(bench.session, &parts.batch, NULL, &ticket, &error),
+    assert_int_equal(wal_batch_submit(bench.session, &parts.batch, NULL, &ticket, kit_error()),
                      WAL_EINVAL);
     assert_null(ticket);
     assert_unchanged(bench.store, bench.session, before);
@@ -520,16 +476,15 @@ KIT_TEST(batch__change_is_staged_while_another_compacts)
     struct wal_store *other = kit_store();
     struct wal_session *session = kit_create(store, "s");
     struct wal_ticket *ticket = NULL;
-    struct wal_error error = KIT_ERROR;
 
     kit_append(session, "a", NULL);
     change.expected_version = kit_info(session).metadata_version;
     (void)usleep(20000); /* an append lock is kept for a moment */
     wal__committer_pause(&store->core.committer);
-    assert_ok(wal_batch_submit(session, &batch, NULL, &ticket, &error));
-    assert_ok(wal_store_compact(other, &compact, NULL, &error));
+    assert_ok(wal_batch_submit(session, &batch, NULL, &ticket, kit_error()));
+    assert_ok(wal_store_compact(other, &compact, NULL, kit_error()));
     wal__committer_resume(&store->core.committer);
-    assert_ok(wal_ticket_wait(ticket, -1, NULL, &error));
+    assert_ok(wal_ticket_wait(ticket, -1, NULL, kit_error()));
     wal_ticket_destroy(ticket);
     assert_slice(kit_info(session).title, "new");
 }
@@ -740,12 +695,11 @@ KIT_TEST(batch__entries_of_more_than_32_mib_are_refused)
     char *payload = large_payload();
     char *ids = names("e", 200);
     struct wal_entry *entries = large_entries(ids, 200, payload);
-    struct wal_error error = KIT_ERROR;
 
-    assert_int_equal(wal_append(bench.session, entries, 168, NULL, NULL, &error), WAL_ETOOBIG);
-    assert_error(&error, WAL_ETOOBIG, "the batch is larger than");
+    assert_fails(wal_append(bench.session, entries, 168, NULL, NULL, kit_error()), WAL_ETOOBIG,
+                 "the batch is larger than");
     assert_int_equal(kit_info(bench.session).entries, 2);
-    assert_ok(wal_append(bench.session, entries, 167, NULL, NULL, &error));
+    assert_ok(wal_append(bench.session, entries, 167, NULL, NULL, kit_error()));
     assert_int_equal(kit_info(bench.session).entries, 2 + 167);
     free(entries);
     free(ids);

@@ -68,48 +68,6 @@ KIT_TEST(compaction__in_place)
     since(bench.session, "a b c d");
 }
 
-KIT_TEST(compaction__into_a_new_session)
-{
-    struct kit_bench bench = begin();
-    struct wal_session_options into = {.struct_size = sizeof(into), .id = kit_text("f")};
-    struct wal_compact_options options = options_keeping("c");
-    struct wal_append_result result = {.struct_size = sizeof(result)};
-    uint64_t last = kit_store_info(bench.store).last_sequence;
-    struct wal_session *fork = NULL;
-    char expected[300];
-
-    options.into = &into;
-    assert_ok(wal_session_compact(bench.session, &options, &fork, &result, NULL));
-    assert_int_equal(kit_store_info(bench.store).last_sequence, last + 3);
-    assert_int_equal(result.appended, 1);
-    assert_int_equal(result.duplicates, 0);
-    assert_int_equal(result.sequence, last + 3);
-    (void)snprintf(expected, sizeof(expected), "c d %s", result.last_id);
-    for (int i = 0; i < 2; i++) {
-        since(fork, expected);
-        since(bench.session, "a b c d");
-        assert_parent(fork, result.last_id, "d");
-        assert_slice(kit_info(fork).head, result.last_id);
-        assert_slice(kit_info(fork).parent_id, "s");
-        assert_int_equal(kit_info(fork).entries, 5);
-        wal_session_close(fork);
-        kit_end(&bench);
-        bench.store = kit_store();
-        bench.session = kit_session(bench.store, "s");
-        fork = kit_session(bench.store, "f");
-    }
-    /* In a fork of a fork, with an entry that its source shares. */
-    wal_session_close(bench.session);
-    bench.session = fork;
-    fork = NULL;
-    options = options_keeping("b");
-    into.id = kit_text("g");
-    options.into = &into;
-    assert_ok(wal_session_compact(bench.session, &options, &fork, &result, NULL));
-    kit_append(fork, "g1", NULL);
-    wal_session_close(fork);
-}
-
 /* Expects a refusal, in place and into a new session, that changes nothing. */
 static void refused(struct kit_bench *bench, struct wal_compact_options options,
                     enum wal_status status)
@@ -325,7 +283,6 @@ KIT_TEST(redaction__must_name_a_visible_entry)
     struct kit_bench bench = begin();
     struct wal_session *fork = kit_fork(bench.session, "a", "f");
     struct wal_entry entry = typed("r", type, "{\"targetEntryId\":\"b\",\"reason\":\"x\"}");
-    struct wal_error error = KIT_ERROR;
     char *before;
     char text[4098];
 
@@ -334,18 +291,21 @@ KIT_TEST(redaction__must_name_a_visible_entry)
     }
     assert_int_equal(append_one(&bench, type, "{\"targetEntryId\":\"q\"}"), WAL_ENOTFOUND);
     /* The fork does not see it. */
-    assert_int_equal(wal_append(fork, &entry, 1, NULL, NULL, &error), WAL_ENOTFOUND);
+    assert_int_equal(wal_append(fork, &entry, 1, NULL, NULL, kit_error()), WAL_ENOTFOUND);
     assert_all_entries(fork, "a");
     before = kit_snapshot(bench.store, bench.session);
     memset(text, 'r', 4097);
     text[4097] = '\0';
-    assert_int_equal(wal_session_redact(bench.session, kit_text("a"), kit_text(text), NULL, &error),
-                     WAL_ETOOBIG);
-    assert_int_equal(wal_session_redact(bench.session, kit_text(NULL), kit_text("x"), NULL, &error),
-                     WAL_EINVAL);
-    assert_int_equal(wal_session_redact(bench.session, kit_text("q"), kit_text("x"), NULL, &error),
-                     WAL_ENOTFOUND);
-    assert_int_equal(wal_session_redact(NULL, kit_text("a"), kit_text("x"), NULL, &error),
+    assert_int_equal(
+        wal_session_redact(bench.session, kit_text("a"), kit_text(text), NULL, kit_error()),
+        WAL_ETOOBIG);
+    assert_int_equal(
+        wal_session_redact(bench.session, kit_text(NULL), kit_text("x"), NULL, kit_error()),
+        WAL_EINVAL);
+    assert_int_equal(
+        wal_session_redact(bench.session, kit_text("q"), kit_text("x"), NULL, kit_error()),
+        WAL_ENOTFOUND);
+    assert_int_equal(wal_session_redact(NULL, kit_text("a"), kit_text("x"), NULL, kit_error()),
                      WAL_EINVAL);
     assert_unchanged(bench.store, bench.session, before);
     assert_branch(bench.session, "a b c d");
@@ -415,11 +375,9 @@ KIT_TEST(fork__from_a_missing_entry)
     char *before = kit_snapshot(bench.store, bench.session);
     struct wal_session_options options = {.struct_size = sizeof(options), .id = kit_text("f")};
     struct wal_session *fork = NULL;
-    struct wal_error error = KIT_ERROR;
 
-    assert_int_equal(wal_session_fork(bench.session, kit_text("missing"), &options, &fork, &error),
-                     WAL_ENOTFOUND);
-    assert_error(&error, WAL_ENOTFOUND, "missing");
+    assert_fails(wal_session_fork(bench.session, kit_text("missing"), &options, &fork, kit_error()),
+                 WAL_ENOTFOUND, "missing");
     assert_null(fork);
     assert_unchanged(bench.store, bench.session, before);
     assert_int_equal(wal_session_open(bench.store, kit_text("f"), &fork, NULL), WAL_ENOTFOUND);

@@ -2,9 +2,7 @@
  * test_store_large.c - tests of payloads that are too large for a record: they are written to the
  * blob stream, read back in line, damaged, parsed by the engine, and redacted (SPEC.md 2.6, 5.16).
  */
-#include <signal.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 
 #include "tests/lib/kit/large_kit.h"
 #include "tests/lib/kit/reading_kit.h"
@@ -92,33 +90,6 @@ KIT_TEST(large__with_persistence_off)
     large_append(session, "a", payload, 0);
     payload[299999] = ' ';
     assert_int_equal(kit_try_append(session, &entry, NULL, NULL), WAL_EBADJSON);
-    free(payload);
-}
-
-/* A payload read in line is valid until the next call; out of line, none of its bytes are read. */
-KIT_TEST(large__next_to_small_ones)
-{
-    struct reading reading = reading_begin();
-    char *payload = large_json(4, 2000000);
-    struct wal_entry entry = {.struct_size = sizeof(entry)};
-    struct wal_entry_cursor *cursor;
-
-    kit_append(reading.session, "a", NULL);
-    large_append(reading.session, "b", payload, 0);
-    kit_append(reading.session, "c", NULL);
-    for (uint32_t mode = 0; mode < 2; mode++) {
-        cursor = reading_open(reading.session, mode, 0);
-        reading_assert_next(cursor, "a", "", 0);
-        assert_ok(wal_entry_cursor_next(cursor, &entry, NULL));
-        assert_slice(entry.payload, payload);
-        assert_int_equal(entry.payload_size, 2000000);
-        reading_assert_next(cursor, "c", "b", 2);
-        assert_ok(wal_entry_cursor_get(cursor, kit_text("a"), &entry, NULL));
-        assert_slice(entry.payload, "{\"id\":\"a\"}");
-        assert_int_equal(entry.payload_size, 10);
-        assert_int_equal(entry.flags & WAL_ENTRY_OUT_OF_LINE, 0);
-        reading_assert_end(cursor);
-    }
     free(payload);
 }
 
@@ -238,46 +209,6 @@ KIT_TEST(large__size_limits_are_1_and_32_gib)
     assert_fails(kit_try_append(reading.session, &entry, NULL, kit_error()), WAL_ETOOBIG,
                  "limit is 34359738368");
     assert_int_equal(munmap(zeros, size), 0);
-}
-
-/* --- who else sees them ------------------------------------------------- */
-
-KIT_TEST(large__readable_in_a_fork)
-{
-    struct reading reading = reading_begin();
-    char *payloads[2] = {large_json(11, 600000), large_json(12, 500000)};
-    struct wal_session *fork;
-
-    large_append(reading.session, "a", payloads[0], 0);
-    fork = kit_fork(reading.session, "a", "f");
-    large_append(fork, "b", payloads[1], 0);
-    for (int round = 0; round < 2; round++) {
-        large_check(fork, "a", payloads[0], 0);
-        large_check(fork, "b", payloads[1], 0);
-        assert_branch(fork, "a b");
-        wal_session_close(fork);
-        reading_reopen(&reading, 0);
-        fork = kit_session(reading.store, "f");
-    }
-    free(payloads[0]);
-    free(payloads[1]);
-}
-
-KIT_TEST(large__readable_by_another_handle)
-{
-    struct reading reading = reading_begin();
-    struct wal_store *store = kit_open("store", 0);
-    struct wal_session *session = kit_session(store, "s");
-
-    for (uint32_t i = 0; i < 6; i++) {
-        char *payload = large_json(20 + i, 400000 + 300000 * i);
-        char id[8];
-
-        (void)snprintf(id, sizeof(id), "e%u", i);
-        large_append(i % 2 == 0 ? session : reading.session, id, payload, 0);
-        large_check(i % 2 == 0 ? reading.session : session, id, payload, 0);
-        free(payload);
-    }
 }
 
 /* --- damage ------------------------------------------------------------- */
@@ -518,69 +449,4 @@ KIT_TEST(large__summary_of_a_compaction)
     }
     wal_session_close(fork);
     free(summary);
-}
-
-/* --- deaths ------------------------------------------------------------- */
-
-/* Appends large entries until it is killed. */
-static _Noreturn void append_for_ever(uint32_t seed)
-{
-    struct wal_store *store = kit_open("store", 0);
-    struct wal_session *session = kit_session(store, "s");
-
-    for (;;) {
-        char *payload = large_json(seed++, 700000);
-        struct wal_entry entry = kit_entry(NULL, NULL, payload);
-
-        if (kit_try_append(session, &entry, NULL, NULL) != WAL_OK) {
-            _exit(1); /* a sync was cut short before: the next one heals it */
-        }
-        free(payload);
-    }
-}
-
-/* Every entry of the session can be read. */
-static void check_whole(struct wal_session *session)
-{
-    struct wal_entry entry = {.struct_size = sizeof(entry)};
-    struct wal_entry_cursor *cursor = reading_open(session, WAL_ENTRY_CURSOR_ALL, 0);
-    struct wal_error error = KIT_ERROR;
-    uint64_t count = 0;
-    enum wal_status status;
-
-    while ((status = wal_entry_cursor_next(cursor, &entry, &error)) == WAL_OK) {
-        assert_int_equal(entry.payload_size, 700000);
-        count++;
-    }
-    if (status != WAL_END) {
-        fail_msg("after %llu entries: %s: %s", (unsigned long long)count, error.file, error.text);
-    }
-    assert_int_equal(count, kit_info(session).entries);
-    wal_entry_cursor_close(cursor);
-}
-
-KIT_TEST(large__killed_writer_leaves_whole_entries)
-{
-    struct reading reading = reading_begin();
-    char *payload = large_json(99, 700000);
-    struct wal_entry entry = kit_entry("last", NULL, payload);
-
-    for (uint32_t round = 0; round < 12; round++) {
-        pid_t child = fork();
-
-        if (child == 0) {
-            append_for_ever(1000 * round);
-        }
-        assert_true(child > 0);
-        usleep(5000 + round * 7000);
-        assert_int_equal(kill(child, SIGKILL), 0);
-        assert_int_equal(waitpid(child, NULL, 0), child);
-        check_whole(reading.session);
-    }
-    for (int i = 0; i < 3 && kit_try_append(reading.session, &entry, NULL, NULL) != WAL_OK; i++) {
-    }
-    large_check(reading.session, "last", payload, 0);
-    reading_reopen(&reading, 0);
-    check_whole(reading.session);
-    free(payload);
 }

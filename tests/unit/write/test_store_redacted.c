@@ -12,34 +12,6 @@
 
 /* -------------------------------------------------------- redactions --- */
 
-KIT_TEST(redacted__entries_are_hidden_from_every_reader)
-{
-    struct reading reading = reading_begin();
-    struct wal_session *fork;
-
-    kit_append_all(reading.session, "a b c d");
-    fork = kit_fork(reading.session, "c", "f");
-    kit_append_all(fork, "e g");
-    reading_redact(reading.session, "b", "");
-    reading_redact(fork, "a", "");
-    reading_redact(fork, "e", "");
-    for (int round = 0; round < 3; round++) {
-        assert_branch(reading.session, "c d");
-        assert_all_entries(reading.session, "c d");
-        assert_branch(fork, "c g");
-        assert_all_entries(fork, "c g");
-        assert_parent(reading.session, "c", "");
-        assert_parent(fork, "g", "c");
-        assert_string_equal(reading_ids(fork, 0, WAL_ENTRY_CURSOR_REDACTED), "a b c e g");
-        assert_string_equal(reading_ids(fork, 1, WAL_ENTRY_CURSOR_REDACTED), "a b c e g");
-        wal_session_close(fork);
-        reading_reopen(&reading, round == 0 ? 0 : WAL_OPEN_PREAD);
-        fork = kit_session(reading.store, "f");
-    }
-    wal_session_close(fork);
-    reading_deinit(&reading);
-}
-
 /* A redacted entry has the flag, and this payload replaces the former one. */
 static void check_redacted(const struct wal_entry *entry, const char *payload)
 {
@@ -96,7 +68,6 @@ KIT_TEST(redacted__author_and_reason_are_returned)
         reading_assert_end(cursor);
         reading_reopen(&reading, WAL_OPEN_PREAD);
     }
-    reading_deinit(&reading);
 }
 
 KIT_TEST(redacted__twice_returns_the_first)
@@ -114,8 +85,6 @@ KIT_TEST(redacted__twice_returns_the_first)
     assert_ok(wal_entry_cursor_next(cursor, &entry, NULL));
     assert_slice(entry.payload, "{\"redactedBy\":\"xa\",\"reason\":\"one\"}");
     reading_assert_end(cursor);
-    wal_session_close(fork);
-    reading_deinit(&reading);
 }
 
 /* The batch redacts an entry that it only repeats: it remains the entry of the session that owns
@@ -134,106 +103,9 @@ KIT_TEST(redacted__in_a_batch_that_sends_the_target_again)
     assert_ok(wal_append(fork, entries, 2, NULL, NULL, NULL));
     assert_branch(reading.session, "b");
     assert_branch(fork, "b x");
-    wal_session_close(fork);
-    reading_deinit(&reading);
-}
-
-KIT_TEST(redacted__entries_keep_their_position)
-{
-    struct reading reading = reading_begin();
-    struct wal_entry_cursor_options options = {.struct_size = sizeof(options),
-                                               .up_to = kit_text("c")};
-    struct wal_session *fork;
-
-    kit_append_all(reading.session, "a b c");
-    reading_redact(reading.session, "c", "");
-    reading_redact(reading.session, "xc", "");
-    assert_string_equal(kit_list_ids(reading.session, &options), "a b");
-    kit_append(reading.session, "d", NULL);
-    assert_parent(reading.session, "d", "b");
-    kit_append(reading.session, "e", "c");
-    assert_all_entries(reading.session, "a b d e");
-    fork = kit_fork(reading.session, "c", "f");
-    assert_branch(fork, "a b");
-    kit_append_all(fork, "g");
-    assert_branch(fork, "a b g");
-    assert_parent(fork, "g", "b");
-    wal_session_close(fork);
-    reading_deinit(&reading);
 }
 
 /* ------------------------------------------------- redacted on the way --- */
-
-KIT_TEST(open_cursor__applies_redactions_at_once)
-{
-    struct reading reading = reading_begin();
-
-    kit_append_all(reading.session, "a b c d e f");
-    for (uint32_t mode = 0; mode < 2; mode++) {
-        struct wal_entry_cursor *cursor = reading_open(reading.session, mode, 0);
-        struct wal_entry_cursor *shown =
-            reading_open(reading.session, mode, WAL_ENTRY_CURSOR_REDACTED);
-
-        if (mode == 0) {
-            reading_assert_next(cursor, "a", "", 0);
-            reading_assert_next(cursor, "b", "a", 1);
-            reading_assert_next(shown, "a", "", 0);
-            reading_redact(reading.session, "c", "");
-            reading_redact(reading.session, "b", "");
-            kit_append_all(reading.session, "later");
-            reading_assert_next(cursor, "d", "a", 3);
-            assert_int_equal(wal_entry_cursor_remaining(cursor), 2);
-            reading_redact(reading.session, "f", "");
-        } else {
-            reading_assert_next(cursor, "a", "", 0);
-            reading_assert_next(cursor, "d", "a", 3);
-            reading_assert_next(shown, "a", "", 0);
-            reading_redact(reading.session, "later", "");
-        }
-        reading_assert_next(cursor, "e", "d", 4);
-        reading_assert_end(cursor);
-        reading_assert_next(shown, "b", "a", 1);
-        reading_assert_next(shown, "c", "b", 2);
-        reading_assert_next(shown, "d", "c", 3);
-        wal_entry_cursor_close(shown);
-    }
-    reading_deinit(&reading);
-}
-
-KIT_TEST(open_cursor__returns_a_later_redaction)
-{
-    struct reading reading = reading_begin();
-    struct wal_entry entry = {.struct_size = sizeof(entry)};
-    struct wal_entry_cursor *cursor;
-
-    kit_append_all(reading.session, "a b c");
-    cursor = reading_open(reading.session, 0, WAL_ENTRY_CURSOR_REDACTED);
-    reading_assert_next(cursor, "a", "", 0);
-    reading_redact(reading.session, "b", "why");
-    reading_redact(reading.session, "a", "");
-    assert_ok(wal_entry_cursor_get(cursor, kit_text("a"), &entry, NULL));
-    assert_true((entry.flags & WAL_ENTRY_REDACTED) != 0);
-    assert_ok(wal_entry_cursor_next(cursor, &entry, NULL));
-    assert_slice(entry.parent_id, "a");
-    assert_slice(entry.payload, "{\"redactedBy\":\"xb\",\"reason\":\"why\"}");
-    reading_assert_next(cursor, "c", "b", 2);
-    reading_assert_end(cursor);
-    reading_deinit(&reading);
-}
-
-KIT_TEST(open_cursor__all_remaining_entries_are_redacted)
-{
-    struct reading reading = reading_begin();
-    struct wal_entry_cursor *cursor;
-
-    kit_append_all(reading.session, "a b c");
-    cursor = reading_open(reading.session, 0, 0);
-    reading_assert_next(cursor, "a", "", 0);
-    reading_redact(reading.session, "b", "");
-    reading_redact(reading.session, "c", "");
-    reading_assert_end(cursor);
-    reading_deinit(&reading);
-}
 
 /* Another handle of the store behaves like another process. */
 KIT_TEST(open_cursor__redaction_by_another_is_seen_by_block)
@@ -262,9 +134,6 @@ KIT_TEST(open_cursor__redaction_by_another_is_seen_by_block)
         assert_slice(entry.id, last);
     }
     reading_assert_end(cursor);
-    wal_session_close(session);
-    kit_close(other);
-    reading_deinit(&reading);
 }
 
 /* Repeats the call while it fails with WAL_ENOMEM, allowing one more allocation each time. */
@@ -486,7 +355,6 @@ KIT_TEST(random__branches_while_entries_are_redacted)
             reading.session = kit_session(reading.store, "f");
         }
     }
-    reading_deinit(&reading);
 }
 
 /* ---------------------------------------------------------- threads --- */
@@ -558,5 +426,4 @@ KIT_TEST(threads__entry_redacted_before_the_call_is_not_returned)
         wal_entry_cursor_close(cursor);
     }
     assert_int_equal(pthread_join(thread, NULL), 0);
-    reading_deinit(&reading);
 }

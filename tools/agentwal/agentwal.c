@@ -258,12 +258,9 @@ static int print_verb(const struct cli *cli, const char *name)
 
 int help_run(struct cli *cli, int argc, char **argv)
 {
-    int code = cli_parse(cli, argc, argv, NULL);
+    int code = CLI_OK;
 
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
-    code = CLI_OK;
+    cli_parse(cli, argc, argv, NULL);
     for (int i = 1; i < cli->count && code == CLI_OK; i++) {
         if (i == 1 || !verb_has_command(cli->items[i - 1], cli->items[i])) {
             code = print_verb(cli, cli->items[i]);
@@ -375,16 +372,11 @@ static int report_no_verb(const struct cli *cli, const char *name)
 /* Without a verb: the overview, or the version. */
 static int run_bare(struct cli *cli, int argc, char **argv)
 {
-    int code;
-
     cli->verb = "help";
     cli->store_at = CLI_NO_STORE;
     cli->help = "";
-    code = cli_parse(cli, argc, argv, NULL);
-    if (code == CLI_CONTINUE && argc > 1) {
-        return cli_error(cli, CLI_USAGE, "VERB", "no verb given (see agentwal help)");
-    }
-    return code;
+    cli_parse(cli, argc, argv, NULL);
+    return cli_error(cli, CLI_USAGE, "VERB", "no verb given (see agentwal help)");
 }
 
 static bool wants_overview(int argc, char **argv)
@@ -403,8 +395,7 @@ static int run_verb(struct cli *cli, const struct verb *verb, const char *text, 
     cli->store_at = verb->store_at;
     cli->adds_to_store = (verb->flags & VERB_ADDS) != 0;
     code = cli_close(cli, verb->run(cli, argc, argv));
-    if ((verb->flags & VERB_FENCED) != 0 && code == CLI_OK &&
-        cli->items != NULL) { /* it did not print its help alone */
+    if ((verb->flags & VERB_FENCED) != 0 && code == CLI_OK) {
         remote_note_fenced(cli);
     }
     return code;

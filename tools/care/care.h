@@ -12,8 +12,8 @@
  * and says what that does not reach. Lists the views that may hold it, or rewrites them. An exit
  * code. */
 int care_erase(const struct cli *cli, struct wal_store *store, bool rewrites_views);
-/* CLI_USAGE for --views without --erase; else CLI_CONTINUE. */
-int care_check_views(const struct cli *cli, bool erases, bool rewrites_views);
+/* Ends the process for --views without --erase. */
+void care_check_views(const struct cli *cli, bool erases, bool rewrites_views);
 /* Lists the views that may hold what was deleted or redacted, or with `rewrites` brings them up to
  * date: as text, or as items of an array. An exit code. */
 int care_print_views(const struct cli *cli, struct wal_store *store, bool rewrites,

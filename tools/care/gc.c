@@ -456,10 +456,11 @@ static int remove_bundles(const struct cli *cli)
     return code;
 }
 
-int care_check_views(const struct cli *cli, bool erases, bool rewrites_views)
+void care_check_views(const struct cli *cli, bool erases, bool rewrites_views)
 {
-    return rewrites_views && !erases ? cli_error(cli, CLI_USAGE, "--views", "requires --erase")
-                                     : CLI_CONTINUE;
+    if (rewrites_views && !erases) {
+        cli_fail(cli, CLI_USAGE, "--views", "requires --erase");
+    }
 }
 
 static int run(const struct cli *cli, struct gc *gc, struct wal_store *store)
@@ -528,31 +529,28 @@ int care_erase(const struct cli *cli, struct wal_store *store, bool rewrites_vie
 }
 
 /* Turns the command line into the options of the library. */
-static int read_options(const struct cli *cli, const struct arguments *arguments,
-                        struct wal_store_compact_options *options)
+static void read_options(const struct cli *cli, const struct arguments *arguments,
+                         struct wal_store_compact_options *options)
 {
-    int code = CLI_CONTINUE;
-
     options->flags =
         (arguments->dry_run ? WAL_STORE_COMPACT_DRY_RUN : 0u) |
         (arguments->erase ? WAL_STORE_COMPACT_ERASE | WAL_STORE_COMPACT_EMPTY_TRASH : 0u) |
         (arguments->keep_deltas ? WAL_STORE_COMPACT_KEEP_DELTAS : 0u);
     if (arguments->erase && arguments->keep_deltas) {
-        return cli_error(cli, CLI_USAGE, "--keep-deltas",
-                         "excludes --erase: deltas have what a redacted message had");
+        cli_fail(cli, CLI_USAGE, "--keep-deltas",
+                 "excludes --erase: deltas have what a redacted message had");
     }
     if (arguments->max_bytes != NULL) {
-        code = cli_parse_size(cli, "--max-bytes", arguments->max_bytes, &options->max_bytes);
+        cli_parse_size(cli, "--max-bytes", arguments->max_bytes, &options->max_bytes);
+        if (options->max_bytes == 0) {
+            cli_fail(cli, CLI_USAGE, "--max-bytes", "must be above 0");
+        }
     }
-    if (code == CLI_CONTINUE && arguments->max_bytes != NULL && options->max_bytes == 0) {
-        code = cli_error(cli, CLI_USAGE, "--max-bytes", "must be above 0");
-    }
-    if (code == CLI_CONTINUE && arguments->rate != NULL) {
-        code = cli_parse_size(cli, "--rate", arguments->rate, &options->rate);
+    if (arguments->rate != NULL) {
+        cli_parse_size(cli, "--rate", arguments->rate, &options->rate);
         /* 0 is no limit here, and the default there. */
         options->rate = options->rate == 0 ? UINT64_MAX : options->rate;
     }
-    return code;
 }
 
 int verb_gc(struct cli *cli, int argc, char **argv)
@@ -569,18 +567,12 @@ int verb_gc(struct cli *cli, int argc, char **argv)
         {.name = "rate", .value = &arguments.rate},
         {.name = NULL},
     };
-    int code = cli_parse_operands(cli, argc, argv, options, 2, 2);
+    int code;
 
-    if (code == CLI_CONTINUE) {
-        code = read_options(cli, &arguments, &gc.options);
-        gc.rewrites_views = arguments.views && !arguments.dry_run;
-    }
-    if (code == CLI_CONTINUE) {
-        code = cli_use_store(cli, cli->items[1], arguments.dry_run ? WAL_OPEN_READ_ONLY : 0);
-    }
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
+    cli_parse_operands(cli, argc, argv, options, 2, 2);
+    read_options(cli, &arguments, &gc.options);
+    gc.rewrites_views = arguments.views && !arguments.dry_run;
+    cli_use_store(cli, cli->items[1], arguments.dry_run ? WAL_OPEN_READ_ONLY : 0);
     progress_init(&gc.progress, !cli->no_progress);
     care_space_collect(&gc.space, &gc.options);
     gc.options.progress = show_progress;

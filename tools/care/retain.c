@@ -237,11 +237,11 @@ static enum wal_status choose(struct retain_plan *plan, struct wal_store *store,
     return status;
 }
 
-/* Reads the sessions and chooses. project: the rules apply to it only; NULL: to all. Returns
- * CLI_CONTINUE, or an exit code after a message. */
-static int retain_plan_read(struct retain_plan *plan, const struct cli *cli,
-                            struct wal_store *store, const struct wal__retain_rules *rules,
-                            const char *project)
+/* Reads the sessions and chooses. project: the rules apply to it only; NULL: to all. Ends the
+ * process after an error. */
+static void retain_plan_read(struct retain_plan *plan, const struct cli *cli,
+                             struct wal_store *store, const struct wal__retain_rules *rules,
+                             const char *project)
 {
     struct reading reading = {.plan = plan, .store = store, .project = project};
     struct wal_error error = CLI_ERROR_INIT;
@@ -264,7 +264,7 @@ static int retain_plan_read(struct retain_plan *plan, const struct cli *cli,
     }
     free(reading.parents);
     cli_ids_deinit(&reading.ranks);
-    return status == WAL_OK ? CLI_CONTINUE : cli_report(cli, cli->items[1], status, &error);
+    cli_check(cli, cli->items[1], status, &error);
 }
 
 /* --- moving ------------------------------------------------------------- */
@@ -371,10 +371,9 @@ static enum wal_status copy(struct copying *copying, struct wal_store *from, str
 }
 
 /* Copies the chosen sessions to the store in a directory, which is made when it is not there. One
- * that it refuses gets the reason, after a message. Returns CLI_CONTINUE, or an exit code after a
- * message. */
-static int retain_plan_archive(struct retain_plan *plan, const struct cli *cli,
-                               struct wal_store *store, const char *directory)
+ * that it refuses gets the reason, after a message. Ends the process after an error. */
+static void retain_plan_archive(struct retain_plan *plan, const struct cli *cli,
+                                struct wal_store *store, const char *directory)
 {
     struct wal_open_options options = cli_open_options(cli, WAL_OPEN_CREATE);
     struct copying copying = {cli, plan};
@@ -383,61 +382,37 @@ static int retain_plan_archive(struct retain_plan *plan, const struct cli *cli,
     enum wal_status status = wal_open(directory, &options, &archive, &error);
     int code;
 
-    if (status != WAL_OK) {
-        return cli_report(cli, directory, status, &error);
-    }
+    cli_check(cli, directory, status, &error);
     status = copy(&copying, store, archive, &error);
     code = cli_report(cli, directory, status, &error);
-    code = cli_close_store(cli, directory, archive, code);
-    return code == CLI_OK ? CLI_CONTINUE : code;
+    cli_need(cli, cli_close_store(cli, directory, archive, code));
 }
 
 /* --- back ----------------------------------------------------------------- */
-
-static int restore(const struct cli *cli, struct wal_store *archive, struct wal_store *to)
-{
-    struct wal_error error = CLI_ERROR_INIT;
-    struct cli_transfer transfer;
-    enum wal_status status = WAL_OK;
-    int code;
-
-    cli_transfer_init(&transfer, cli, "restore", NULL);
-    code = cli_transfer_select(&transfer, archive, 3, cli->count);
-    for (uint64_t i = 0; i < transfer.options.session_count && code == CLI_CONTINUE; i++) {
-        /* Those that are in the trash of the store come out of it. */
-        status = wal_session_undelete(to, transfer.sessions[i], &error);
-        if (status != WAL_OK && status != WAL_ENOTFOUND) {
-            code = cli_report(cli, cli->items[3 + i], status, &error);
-        }
-    }
-    if (code == CLI_CONTINUE) {
-        status = wal_store_merge(archive, to, &transfer.options, &transfer.result, &error);
-        code = cli_transfer_finish(&transfer, cli->items[2], status, &error);
-    }
-    cli_transfer_deinit(&transfer);
-    return code;
-}
 
 int verb_restore(struct cli *cli, int argc, char **argv)
 {
     struct wal_open_options open_options;
     struct wal_error error = CLI_ERROR_INIT;
+    struct cli_transfer transfer;
     struct wal_store *archive = NULL;
     enum wal_status status;
-    int code = cli_parse_operands(cli, argc, argv, NULL, 4, argc);
+    int code;
 
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
+    cli_parse_operands(cli, argc, argv, NULL, 4, argc);
     open_options = cli_open_options(cli, WAL_OPEN_READ_ONLY);
     status = wal_open(cli->items[2], &open_options, &archive, &error);
-    if (status != WAL_OK) {
-        return cli_report(cli, cli->items[2], status, &error);
+    cli_check(cli, cli->items[2], status, &error);
+    cli_use_store(cli, cli->items[1], 0);
+    cli_transfer_init(&transfer, cli, "restore", NULL);
+    cli_transfer_select(&transfer, archive, 3, cli->count);
+    for (uint64_t i = 0; i < transfer.options.session_count; i++) {
+        /* Those that are in the trash of the store come out of it. */
+        status = wal_session_undelete(cli->store, transfer.sessions[i], &error);
+        cli_check(cli, cli->items[3 + i], status == WAL_ENOTFOUND ? WAL_OK : status, &error);
     }
-    code = cli_use_store(cli, cli->items[1], 0);
-    if (code == CLI_CONTINUE) {
-        code = restore(cli, archive, cli->store);
-    }
+    status = wal_store_merge(archive, cli->store, &transfer.options, &transfer.result, &error);
+    code = cli_transfer_finish(&transfer, cli->items[2], status, &error);
     return cli_close_store(cli, cli->items[2], archive, code);
 }
 
@@ -632,7 +607,7 @@ static void print(const struct cli *cli, const struct retain *retain, struct wal
 /* --- moving ------------------------------------------------------------- */
 
 /* Oldest first: a run that is cut short has moved what matters least. */
-static int apply(const struct cli *cli, struct retain *retain, struct wal_store *store)
+static void apply(const struct cli *cli, struct retain *retain, struct wal_store *store)
 {
     struct wal_error error = CLI_ERROR_INIT;
 
@@ -643,44 +618,28 @@ static int apply(const struct cli *cli, struct retain *retain, struct wal_store 
         if (is_moved(retain, i - 1)) {
             status = retain_plan_move(item, store, &error);
         }
-        if (status != WAL_OK) {
-            return cli_report(cli, item->id, status, &error);
-        }
+        cli_check(cli, item->id, status, &error);
         if (is_chosen(retain, i - 1) && item->reason != RETAIN_NONE) {
             cli_note(cli, item->id, reason_text(item->reason));
         }
     }
-    return CLI_CONTINUE;
 }
 
-static int check_rest(const struct cli *cli, const struct retain *retain)
+static void run(const struct cli *cli, struct retain *retain, struct wal_store *store)
 {
-    if (retain->all || retain->plan.chosen == 0 || retain->plan.chosen < retain->plan.selected) {
-        return CLI_CONTINUE;
-    }
-    return cli_error(cli, CLI_NEGATIVE, cli->items[1],
-                     "the rules leave none of %" PRIu32 " %s; --all permits "
-                     "that",
-                     retain->plan.selected,
-                     cli_plural(retain->plan.selected, "session", "sessions"));
-}
+    const struct retain_plan *plan = &retain->plan;
 
-static int run(const struct cli *cli, struct retain *retain, struct wal_store *store)
-{
-    int code = retain_plan_read(&retain->plan, cli, store, &retain->rules, retain->project);
-
-    if (code == CLI_CONTINUE) {
-        code = check_rest(cli, retain);
+    retain_plan_read(&retain->plan, cli, store, &retain->rules, retain->project);
+    if (!retain->all && plan->chosen > 0 && plan->chosen >= plan->selected) {
+        cli_fail(cli, CLI_NEGATIVE, cli->items[1],
+                 "the rules leave none of %" PRIu32 " %s; --all permits that", plan->selected,
+                 cli_plural(plan->selected, "session", "sessions"));
     }
-    if (code == CLI_CONTINUE && retain->apply && retain->archive != NULL &&
-        retain->plan.chosen > 0) {
-        code = retain_plan_archive(&retain->plan, cli, store, retain->archive);
+    if (retain->apply && retain->archive != NULL && plan->chosen > 0) {
+        retain_plan_archive(&retain->plan, cli, store, retain->archive);
     }
-    if (code == CLI_CONTINUE && retain->apply) {
-        code = apply(cli, retain, store);
-    }
-    if (code != CLI_CONTINUE) {
-        return code;
+    if (retain->apply) {
+        apply(cli, retain, store);
     }
     count(retain);
     if (cli->json) {
@@ -688,13 +647,12 @@ static int run(const struct cli *cli, struct retain *retain, struct wal_store *s
     } else {
         print(cli, retain, store);
     }
-    return CLI_OK;
 }
 
 /* --- options ------------------------------------------------------------ */
 
 /* An age: a number of hours, days, weeks or years. */
-static int parse_age(const struct cli *cli, const char *text, int64_t *ms)
+static int64_t parse_age(const struct cli *cli, const char *text)
 {
     static const struct {
         char unit;
@@ -710,30 +668,23 @@ static int parse_age(const struct cli *cli, const char *text, int64_t *ms)
         }
     }
     if (text[0] < '0' || text[0] > '9' || hours == 0 || value > (uint64_t)INT32_MAX / hours) {
-        return cli_error(cli, CLI_USAGE, "--older-than",
-                         "'%s' is not an age such as 12h, 90d, 8w or 1y", text);
+        cli_fail(cli, CLI_USAGE, "--older-than", "'%s' is not an age such as 12h, 90d, 8w or 1y",
+                 text);
     }
-    *ms = (int64_t)(value * hours) * HOUR_MS;
-    return CLI_CONTINUE;
+    return (int64_t)(value * hours) * HOUR_MS;
 }
 
 /* Completes the rules. */
-static int read_rules(const struct cli *cli, const char *older_than,
-                      struct wal__retain_rules *rules)
+static void read_rules(const struct cli *cli, const char *older_than,
+                       struct wal__retain_rules *rules)
 {
-    int64_t age_ms = 0;
-    int code = CLI_CONTINUE;
-
     rules->has_keep_last = rules->keep_last != UINT64_MAX;
     if (older_than == NULL && !rules->has_keep_last && rules->max_bytes == UINT64_MAX) {
-        return cli_error(cli, CLI_USAGE, NULL,
-                         "needs a rule: --older-than, --keep-last or --max-bytes");
+        cli_fail(cli, CLI_USAGE, NULL, "needs a rule: --older-than, --keep-last or --max-bytes");
     }
     if (older_than != NULL) {
-        code = parse_age(cli, older_than, &age_ms);
-        rules->older_than_ms = when_now_ms() - age_ms;
+        rules->older_than_ms = when_now_ms() - parse_age(cli, older_than);
     }
-    return code;
 }
 
 int verb_retain(struct cli *cli, int argc, char **argv)
@@ -751,18 +702,11 @@ int verb_retain(struct cli *cli, int argc, char **argv)
         {.name = "apply", .flag = &retain.apply},
         {.name = NULL},
     };
-    int code = cli_parse_operands(cli, argc, argv, options, 2, 2);
 
-    if (code == CLI_CONTINUE) {
-        code = read_rules(cli, older_than, &retain.rules);
-    }
-    if (code == CLI_CONTINUE) {
-        code = cli_use_store(cli, cli->items[1], retain.apply ? 0 : WAL_OPEN_READ_ONLY);
-    }
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
-    code = run(cli, &retain, cli->store);
+    cli_parse_operands(cli, argc, argv, options, 2, 2);
+    read_rules(cli, older_than, &retain.rules);
+    cli_use_store(cli, cli->items[1], retain.apply ? 0 : WAL_OPEN_READ_ONLY);
+    run(cli, &retain, cli->store);
     retain_plan_deinit(&retain.plan);
-    return code;
+    return CLI_OK;
 }

@@ -291,13 +291,8 @@ int care_report_views(const struct cli *cli, struct wal_store *store, bool rewri
 
 int verb_init(struct cli *cli, int argc, char **argv)
 {
-    int code;
-
     cli->makes_store = true;
-    code = cli_begin(cli, argc, argv, NULL, 2, 2, WAL_OPEN_CREATE | WAL_OPEN_EXCLUSIVE);
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
+    cli_begin(cli, argc, argv, NULL, 2, 2, WAL_OPEN_CREATE | WAL_OPEN_EXCLUSIVE);
     /* For people a note says that the store was created. */
     return cli->json ? cli_print_done(cli, "store", cli->items[1], "") : CLI_OK;
 }
@@ -455,12 +450,9 @@ int verb_stats(struct cli *cli, int argc, char **argv)
     struct stats stats = {.info = WAL_INIT(wal_store_info)};
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
-    int code = cli_begin(cli, argc, argv, NULL, 2, 2, WAL_OPEN_READ_ONLY);
+    int code = CLI_OK;
 
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
-    code = CLI_OK;
+    cli_begin(cli, argc, argv, NULL, 2, 2, WAL_OPEN_READ_ONLY);
     status = read_stats(cli->store, &stats, &error);
     if (status == WAL_OK) {
         /* This handle is read-only; report the state of a writing one. */
@@ -515,20 +507,13 @@ static int migrate_store(struct cli *cli)
     struct wal_open_options options = cli_open_options(cli, 0);
     struct wal_error error = CLI_ERROR_INIT;
     uint64_t moved = 0;
-    int code;
     enum wal_status status = wal_store_migrate(cli->items[1], &options, &done, &error);
 
-    if (status != WAL_OK) {
-        return cli_report(cli, cli->items[1], status, &error);
-    }
-    code = cli_use_store(cli, cli->items[1], 0);
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
+    cli_check(cli, cli->items[1], status, &error);
+    cli_use_store(cli, cli->items[1], 0);
     status = project_refresh_all(cli->store, &moved, &error);
     print_migration(cli, &done, &moved);
-    code = cli_report(cli, cli->items[1], status, &error);
-    return code;
+    return cli_report(cli, cli->items[1], status, &error);
 }
 
 static int migrate_session(struct cli *cli)
@@ -536,29 +521,18 @@ static int migrate_session(struct cli *cli)
     struct wal_migrate_result done = WAL_INIT(wal_migrate_result);
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
-    int code = cli_open(cli, 0);
 
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
+    cli_open(cli, 0);
     status = wal_session_migrate(cli->session, SCHEMA_VERSION, NULL, NULL, &done, &error);
-    code = cli_report(cli, cli->items[2], status, &error);
-    if (status == WAL_OK) {
-        print_migration(cli, &done, NULL);
-    }
-    return code;
+    cli_check(cli, cli->items[2], status, &error);
+    print_migration(cli, &done, NULL);
+    return CLI_OK;
 }
 
 int verb_migrate(struct cli *cli, int argc, char **argv)
 {
-    int code = cli_parse_operands(cli, argc, argv, NULL, 2, 3);
-
-    if (code == CLI_CONTINUE) {
-        code = cli_require_store(cli, cli->items[1]);
-    }
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
+    cli_parse_operands(cli, argc, argv, NULL, 2, 3);
+    cli_require_store(cli, cli->items[1]);
     return cli->count == 2 ? migrate_store(cli) : migrate_session(cli);
 }
 
@@ -630,21 +604,14 @@ static int accept_documents(const struct cli *cli, struct wal_store *store)
 
 int verb_accept_damage(struct cli *cli, int argc, char **argv)
 {
-    int code = cli_begin(cli, argc, argv, NULL, 2, 3, 0);
-
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
+    cli_begin(cli, argc, argv, NULL, 2, 3, 0);
     if (cli->count == 2) {
-        code = accept_all(cli, cli->store);
+        int code = accept_all(cli, cli->store);
+
         return cli_worse_code(code, accept_documents(cli, cli->store));
     }
-    code = cli_open_session(cli, cli->store, cli->items[2], &cli->session);
-    if (code == CLI_CONTINUE) {
-        code = accept(cli, cli->items[2], cli->session);
-    }
-    if (code == CLI_OK) {
-        print_accepted(cli, cli->items[2]);
-    }
-    return code;
+    cli_use_session(cli, cli->items[2]);
+    cli_need(cli, accept(cli, cli->items[2], cli->session));
+    print_accepted(cli, cli->items[2]);
+    return CLI_OK;
 }

@@ -60,7 +60,7 @@ static void print_result(const struct wal_store_backup_result *result)
     printf("\n");
 }
 
-static int run(const struct cli *cli, struct wal_store *store)
+int verb_backup(struct cli *cli, int argc, char **argv)
 {
     struct wal_store_backup_options options = WAL_INIT(wal_store_backup_options);
     struct wal_store_backup_result result = WAL_INIT(wal_store_backup_result);
@@ -68,14 +68,13 @@ static int run(const struct cli *cli, struct wal_store *store)
     struct progress progress;
     enum wal_status status;
 
+    cli_begin(cli, argc, argv, NULL, 3, 3, WAL_OPEN_READ_ONLY);
     progress_init(&progress, !cli->no_progress);
     options.progress = show_progress;
     options.ctx = &progress;
-    status = wal_store_backup(store, cli->items[2], &options, &result, &error);
+    status = wal_store_backup(cli->store, cli->items[2], &options, &result, &error);
     progress_clear(&progress);
-    if (status != WAL_OK) {
-        return cli_report(cli, cli->items[2], status, &error);
-    }
+    cli_check(cli, cli->items[2], status, &error);
     if (cli->json) {
         write_json(cli->items[2], &result);
     } else {
@@ -84,30 +83,7 @@ static int run(const struct cli *cli, struct wal_store *store)
     return CLI_OK;
 }
 
-int verb_backup(struct cli *cli, int argc, char **argv)
-{
-    int code = cli_begin(cli, argc, argv, NULL, 3, 3, WAL_OPEN_READ_ONLY);
-
-    return code == CLI_CONTINUE ? run(cli, cli->store) : code;
-}
-
 /* --- merge ---------------------------------------------------------------- */
-
-static int merge(struct cli *cli, struct wal_store *from, bool keeps_both)
-{
-    struct wal_error error = CLI_ERROR_INIT;
-    struct cli_transfer transfer;
-    enum wal_status status;
-    int code = cli_use_store(cli, cli->items[1], 0);
-
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
-    cli_transfer_init(&transfer, cli, "merge", NULL);
-    transfer.options.flags = keeps_both ? WAL_TRANSFER_KEEP_BOTH : 0U;
-    status = wal_store_merge(from, cli->store, &transfer.options, &transfer.result, &error);
-    return cli_transfer_finish(&transfer, cli->items[2], status, &error);
-}
 
 int verb_merge(struct cli *cli, int argc, char **argv)
 {
@@ -116,57 +92,48 @@ int verb_merge(struct cli *cli, int argc, char **argv)
                                          {.name = NULL}};
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_open_options open_options;
+    struct cli_transfer transfer;
     struct wal_store *from = NULL;
     enum wal_status status;
-    int code = cli_parse_operands(cli, argc, argv, options, 3, 3);
+    int code;
 
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
+    cli_parse_operands(cli, argc, argv, options, 3, 3);
     open_options = cli_open_options(cli, WAL_OPEN_READ_ONLY);
     status = wal_open(cli->items[2], &open_options, &from, &error);
     if (status == WAL_ENOTSTORE) {
         return cli_error_status(cli, status, cli->items[2],
                                 "there is no store to take sessions from");
     }
-    if (status != WAL_OK) {
-        return cli_report(cli, cli->items[2], status, &error);
-    }
-    code = merge(cli, from, keeps_both);
+    cli_check(cli, cli->items[2], status, &error);
+    cli_use_store(cli, cli->items[1], 0);
+    cli_transfer_init(&transfer, cli, "merge", NULL);
+    transfer.options.flags = keeps_both ? WAL_TRANSFER_KEEP_BOTH : 0U;
+    status = wal_store_merge(from, cli->store, &transfer.options, &transfer.result, &error);
+    code = cli_transfer_finish(&transfer, cli->items[2], status, &error);
     return cli_close_store(cli, cli->items[2], from, code);
 }
 
 /* --- bundle --------------------------------------------------------------- */
 
-static int bundle(const struct cli *cli, struct wal_store *store)
+int verb_bundle(struct cli *cli, int argc, char **argv)
 {
-    const char *path = cli->items[cli->count - 1];
     struct wal_error error = CLI_ERROR_INIT;
     struct cli_transfer transfer;
     char size[SIZE_TEXT];
     enum wal_status status;
-    int code;
+    const char *path;
 
+    cli_begin(cli, argc, argv, NULL, 4, argc, WAL_OPEN_READ_ONLY);
+    path = cli->items[cli->count - 1];
     cli_transfer_init(&transfer, cli, "bundle", path);
-    code = cli_transfer_select(&transfer, store, 2, cli->count - 1);
-    if (code == CLI_CONTINUE) {
-        /* Its errors name the session. */
-        transfer.options.report = NULL;
-        status =
-            wal_bundle_write(store, cli_slice(path), &transfer.options, &transfer.result, &error);
-        if (status == WAL_OK && !cli->json) {
-            size_text(transfer.result.bytes, size);
-            printf("%s: %s\n", path, size);
-        }
-        code = cli_transfer_finish(&transfer, path, status, &error);
+    cli_transfer_select(&transfer, cli->store, 2, cli->count - 1);
+    /* Its errors name the session. */
+    transfer.options.report = NULL;
+    status =
+        wal_bundle_write(cli->store, cli_slice(path), &transfer.options, &transfer.result, &error);
+    if (status == WAL_OK && !cli->json) {
+        size_text(transfer.result.bytes, size);
+        printf("%s: %s\n", path, size);
     }
-    cli_transfer_deinit(&transfer);
-    return code;
-}
-
-int verb_bundle(struct cli *cli, int argc, char **argv)
-{
-    int code = cli_begin(cli, argc, argv, NULL, 4, argc, WAL_OPEN_READ_ONLY);
-
-    return code == CLI_CONTINUE ? bundle(cli, cli->store) : code;
+    return cli_transfer_finish(&transfer, path, status, &error);
 }

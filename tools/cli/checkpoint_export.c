@@ -96,7 +96,7 @@ static int write_content(struct export *export, struct item *item, const struct 
     }
     item->exported.blobs++;
     item->exported.bytes += file->size;
-    return CLI_CONTINUE;
+    return CLI_OK;
 }
 
 /* An existing regular file of the right size is assumed to hold the content: its name is the
@@ -109,7 +109,7 @@ static int ensure_content(struct export *export, struct item *item, const struct
     wal__hex_write(file->digest, WAL_DIGEST_SIZE, hash);
     if (fstatat(item->contents, hash, &stat, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(stat.st_mode) &&
         (uint64_t)stat.st_size == file->size) {
-        return CLI_CONTINUE;
+        return CLI_OK;
     }
     return write_content(export, item, file, hash);
 }
@@ -161,22 +161,22 @@ static int export_file(struct export *export, struct item *item, struct wal__jso
                        const struct wal_file *file)
 {
     char *path;
-    int code = CLI_CONTINUE;
+    int code = CLI_OK;
 
     if (file->kind == WAL_FILE_SYMLINK) {
         item->exported.links++;
-        return CLI_CONTINUE;
+        return CLI_OK;
     }
     path = manifest_path(export, item, file);
     if (!cli_is_utf8(cli_slice(path))) {
         item->exported.non_utf8_names++;
         free(path);
-        return CLI_CONTINUE;
+        return CLI_OK;
     }
     if (file->kind == WAL_FILE_REGULAR) {
         code = ensure_content(export, item, file);
     }
-    if (code == CLI_CONTINUE) {
+    if (code == CLI_OK) {
         write_file(export->layout, json, path, file);
     }
     free(path);
@@ -191,16 +191,16 @@ static int export_files(struct export *export, struct item *item, struct wal__js
     enum wal_status status =
         wal_file_cursor_open(export->out->session, item->info.id, &checkpoint, &error);
     uint64_t done = 0;
-    int code = CLI_CONTINUE;
+    int code = CLI_OK;
 
-    while (status == WAL_OK && code == CLI_CONTINUE &&
+    while (status == WAL_OK && code == CLI_OK &&
            (status = wal_file_cursor_next(checkpoint, &file, &error)) == WAL_OK) {
         code = export_file(export, item, json, &file);
         progress_update(export->out->progress, item->path, ++done, item->info.files, "files");
     }
     progress_clear(export->out->progress);
     wal_file_cursor_close(checkpoint);
-    if (code == CLI_CONTINUE && status != WAL_END) {
+    if (code == CLI_OK && status != WAL_END) {
         code = cli_report(export->out->cli, item->path, status, &error);
     }
     return code;
@@ -222,7 +222,7 @@ static int make_manifest(struct export *export, struct item *item)
     code = export_files(export, item, &json);
     wal__json_out_close(&json, ']');
     wal__json_out_close_line(&json);
-    if (fclose(stream) != 0 && code == CLI_CONTINUE) {
+    if (fclose(stream) != 0 && code == CLI_OK) {
         code = fail(export, item->path, ENOMEM);
     }
     return code;
@@ -258,7 +258,7 @@ static int write_manifest(struct export *export, struct item *item)
     int error_number;
 
     if (is_manifest_current(item)) {
-        return CLI_CONTINUE;
+        return CLI_OK;
     }
     /* The manifest must not become durable before the contents it names. */
     if (syncfs(item->parent_fd) != 0) {
@@ -271,7 +271,7 @@ static int write_manifest(struct export *export, struct item *item)
     fwrite(item->text, 1, item->text_size, file_out.stream);
     error_number = cli_atomic_file_commit(&file_out, WAL__CHECKPOINT_MANIFEST, true, 0);
     item->exported.is_new = error_number == 0;
-    return error_number == 0 ? CLI_CONTINUE : fail(export, item->path, error_number);
+    return error_number == 0 ? CLI_OK : fail(export, item->path, error_number);
 }
 
 /* --- one checkpoint ------------------------------------------------------ */
@@ -306,7 +306,7 @@ static int open_directories(struct export *export, struct item *item)
     if (item->parent_fd >= 0) {
         item->contents = cli_make_directory_at(item->parent_fd, export->layout->contents);
     }
-    return item->contents >= 0 ? CLI_CONTINUE : fail(export, item->path, errno);
+    return item->contents >= 0 ? CLI_OK : fail(export, item->path, errno);
 }
 
 static int export_one(struct export *export, const struct wal_checkpoint_info *info)
@@ -316,22 +316,21 @@ static int export_one(struct export *export, const struct wal_checkpoint_info *i
 
     item.name = directory_name(info->id);
     code = open_directories(export, &item);
-    if (code != CLI_CONTINUE) {
+    if (code != CLI_OK) {
         goto done;
     }
     code = make_manifest(export, &item);
-    if (code != CLI_CONTINUE) {
+    if (code != CLI_OK) {
         goto done;
     }
     code = write_manifest(export, &item);
-    if (code != CLI_CONTINUE) {
+    if (code != CLI_OK) {
         goto done;
     }
     item.exported.info = item.info;
     item.exported.layout = export->layout->name;
     item.exported.path = item.path;
     export->out->exported(export->out->ctx, &item.exported);
-    code = CLI_OK;
 done:
     if (item.parent_fd >= 0) {
         close(item.parent_fd);
@@ -393,7 +392,7 @@ static int open_output(struct export *export)
         return fail(export, export->out->root, error_number);
     }
     close(root);
-    return CLI_CONTINUE;
+    return CLI_OK;
 }
 
 int cli_checkpoint_export(const struct cli_checkpoint_export *out)
@@ -409,7 +408,7 @@ int cli_checkpoint_export(const struct cli_checkpoint_export *out)
     }
     export.cwd = info.cwd;
     code = open_output(&export);
-    if (code != CLI_CONTINUE) {
+    if (code != CLI_OK) {
         return code;
     }
     export.buffer = cli_alloc(WAL__CHECKPOINT_BUFFER_SIZE);

@@ -277,6 +277,34 @@ int cli_report(const struct cli *cli, const char *what, enum wal_status status,
     return fail(cli, cli_exit_code(status), &failure);
 }
 
+void cli_end(const struct cli *cli, int code)
+{
+    exit(cli_finish(cli, cli_close(cli, code)));
+}
+
+void cli_need(const struct cli *cli, int code)
+{
+    if (code != CLI_OK) {
+        cli_end(cli, code);
+    }
+}
+
+void cli_fail(const struct cli *cli, int code, const char *what, const char *why, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, why);
+    fail_text(cli, code, code_name(code), what, why, arguments);
+    va_end(arguments);
+    cli_end(cli, code);
+}
+
+void cli_check(const struct cli *cli, const char *what, enum wal_status status,
+               const struct wal_error *error)
+{
+    cli_need(cli, cli_report(cli, what, status, error));
+}
+
 int cli_exit_code(enum wal_status status)
 {
     static const enum wal_status negative_statuses[] = {
@@ -433,15 +461,17 @@ char *cli_format(const char *form, ...)
     return text;
 }
 
+const char *cli_keep_slice(struct wal_slice text)
+{
+    static struct cli_texts texts; /* reachable until the process ends */
+
+    cli_texts_add(&texts, text);
+    return texts.items[texts.count - 1];
+}
+
 const char *cli_keep_text(const char *text)
 {
-    static char **texts; /* reachable until the process ends */
-    static size_t count;
-    static size_t capacity;
-
-    texts = cli_reserve(texts, count, &capacity, sizeof(texts[0]));
-    texts[count] = cli_copy_text(text, strlen(text));
-    return texts[count++];
+    return cli_keep_slice(cli_slice(text));
 }
 
 void *cli_reserve(void *items, size_t count, size_t *capacity, size_t item_size)
@@ -675,54 +705,42 @@ static char *default_store(void)
     return cli_format("%s/%s", home, data);
 }
 
-static int check_store(const struct cli *cli, const char *what, const char *store)
-{
-    if (store[0] == '\0') {
-        return cli_error(cli, CLI_USAGE, what, "is empty; it must name the directory of a store");
-    }
-    if (store[0] == '~') {
-        return cli_error(cli, CLI_USAGE, what,
-                         "'%s' begins with '~', which the shell did not expand; write the path of "
-                         "the home directory, or ./%s",
-                         store, store);
-    }
-    return CLI_CONTINUE;
-}
-
 /* Sets cli->store_path. */
-static int find_store(struct cli *cli)
+static void find_store(struct cli *cli)
 {
-    const char *variable = getenv("AGENTWAL_STORE");
+    const char *what = cli->store_path != NULL ? "--store" : "AGENTWAL_STORE";
 
-    if (cli->store_path != NULL) {
-        return check_store(cli, "--store", cli->store_path);
-    }
-    if (variable != NULL) {
-        cli->store_path = variable;
-        return check_store(cli, "AGENTWAL_STORE", variable);
-    }
-    cli->store_path = default_store();
     if (cli->store_path == NULL) {
-        return cli_error(cli, CLI_USAGE, "--store",
-                         "is required: neither AGENTWAL_STORE nor HOME names a directory");
+        cli->store_path = getenv("AGENTWAL_STORE");
     }
-    return CLI_CONTINUE;
+    if (cli->store_path == NULL) {
+        cli->store_path = default_store();
+        if (cli->store_path == NULL) {
+            cli_fail(cli, CLI_USAGE, "--store",
+                     "is required: neither AGENTWAL_STORE nor HOME names a directory");
+        }
+    }
+    if (cli->store_path[0] == '\0') {
+        cli_fail(cli, CLI_USAGE, what, "is empty; it must name the directory of a store");
+    }
+    if (cli->store_path[0] == '~') {
+        cli_fail(cli, CLI_USAGE, what,
+                 "'%s' begins with '~', which the shell did not expand; write the path of the home "
+                 "directory, or ./%s",
+                 cli->store_path, cli->store_path);
+    }
 }
 
-int cli_insert_store(struct cli *cli)
+void cli_insert_store(struct cli *cli)
 {
     size_t at = (size_t)cli->store_at;
     size_t count = (size_t)cli->count;
     char **items;
-    int code;
 
     if (cli->store_at == CLI_NO_STORE || count < at) {
-        return CLI_CONTINUE;
+        return;
     }
-    code = find_store(cli);
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
+    find_store(cli);
     items = cli_alloc((count + 2) * sizeof(items[0]));
     memcpy(items, cli->items, at * sizeof(items[0]));
     /* cli_keep_text owns it; no command writes to its operands. */
@@ -730,7 +748,6 @@ int cli_insert_store(struct cli *cli)
     memcpy(items + at + 1, cli->items + at, (count - at) * sizeof(items[0]));
     cli->items = items;
     cli->count++;
-    return CLI_CONTINUE;
 }
 
 struct wal_open_options cli_open_options(const struct cli *cli, uint32_t flags)
@@ -747,32 +764,28 @@ struct wal_open_options cli_open_options(const struct cli *cli, uint32_t flags)
     return options;
 }
 
-/* Creates the parents of a directory that are missing. The store itself is made by wal_open.
- * Returns CLI_CONTINUE, or prints the error and returns the exit code. */
-static int make_parents(const struct cli *cli, const char *path)
+/* Creates the parents of a directory that are missing. The store itself is made by wal_open. */
+static void make_parents(const struct cli *cli, const char *path)
 {
     char *copy = cli_copy_text(path, strlen(path));
-    int code = CLI_CONTINUE;
 
-    for (char *slash = strchr(copy + 1, '/'); slash != NULL && code == CLI_CONTINUE;
-         slash = strchr(slash + 1, '/')) {
+    for (char *slash = strchr(copy + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
         *slash = '\0';
         if (mkdir(copy, 0700) != 0 && errno != EEXIST) {
-            code = cli_error(cli, CLI_FAILED, path, "creating the directory %s failed: %s", copy,
-                             strerror(errno));
+            cli_fail(cli, CLI_FAILED, path, "creating the directory %s failed: %s", copy,
+                     strerror(errno));
         }
         *slash = '/';
     }
     free(copy);
-    return code;
 }
 
-/* Prints why there is no store at the path of a verb. */
-static int report_missing(const struct cli *cli, const char *path)
+/* Says why there is no store at the path of a verb. */
+static _Noreturn void fail_missing(const struct cli *cli, const char *path)
 {
-    return cli_error_status(cli, WAL_ENOTSTORE, path,
-                            "there is no store yet; create one with: agentwal init, "
-                            "or import sessions with: agentwal import PATH");
+    cli_end(cli, cli_error_status(cli, WAL_ENOTSTORE, path,
+                                  "there is no store yet; create one with: agentwal init, "
+                                  "or import sessions with: agentwal import PATH"));
 }
 
 /* Whether there is nothing, or what a creation left that was cut short: it is repeated (SPEC
@@ -802,9 +815,11 @@ static bool is_missing(const char *path)
     return is_left;
 }
 
-int cli_require_store(const struct cli *cli, const char *path)
+void cli_require_store(const struct cli *cli, const char *path)
 {
-    return is_missing(path) ? report_missing(cli, path) : CLI_CONTINUE;
+    if (is_missing(path)) {
+        fail_missing(cli, path);
+    }
 }
 
 /*
@@ -825,37 +840,31 @@ static void warn_if_shared(const struct cli *cli, const char *path)
     }
 }
 
-int cli_open_store(const struct cli *cli, const char *path, uint32_t flags,
-                   struct wal_store **store)
+struct wal_store *cli_open_store(const struct cli *cli, const char *path, uint32_t flags)
 {
     bool missing = is_missing(path);
     struct wal_open_options options;
     struct wal_error error = CLI_ERROR_INIT;
-    enum wal_status status;
-    int code;
+    struct wal_store *store = NULL;
 
     if (missing && cli->adds_to_store) {
         flags |= WAL_OPEN_CREATE;
     }
     if (missing && (flags & WAL_OPEN_CREATE) == 0) {
-        return report_missing(cli, path);
+        fail_missing(cli, path);
     }
-    code = missing ? make_parents(cli, path) : CLI_CONTINUE;
-    if (code != CLI_CONTINUE) {
-        return code;
+    if (missing) {
+        make_parents(cli, path);
     }
     options = cli_open_options(cli, flags);
-    status = wal_open(path, &options, store, &error);
-    if (status != WAL_OK) {
-        return cli_report(cli, path, status, &error);
-    }
+    cli_check(cli, path, wal_open(path, &options, &store, &error), &error);
     if (missing) {
         cli_note(cli, path, "created this store");
     }
     if ((flags & WAL_OPEN_CREATE) != 0) {
         warn_if_shared(cli, path);
     }
-    return CLI_CONTINUE;
+    return store;
 }
 
 void cli_sessions_open(struct cli_sessions *list, struct wal_store *store,
@@ -883,8 +892,8 @@ int cli_close_store(const struct cli *cli, const char *path, struct wal_store *s
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status = wal_close(store, &error);
 
-    if (status == WAL_EPOISONED && code != CLI_OK && code != CLI_CONTINUE) {
-        return code; /* the same failure, which was reported */
+    if ((status == WAL_EPOISONED || status == WAL_EBUSY) && code != CLI_OK) {
+        return code; /* the same failure, which was reported, or handles of what failed */
     }
     if (status != WAL_OK) {
         return cli_worse_code(code, cli_report(cli, path, status, &error));
@@ -892,13 +901,13 @@ int cli_close_store(const struct cli *cli, const char *path, struct wal_store *s
     return code;
 }
 
-int cli_use_store(struct cli *cli, const char *path, uint32_t flags)
+void cli_use_store(struct cli *cli, const char *path, uint32_t flags)
 {
     cli->opened = path;
-    return cli_open_store(cli, path, flags, &cli->store);
+    cli->store = cli_open_store(cli, path, flags);
 }
 
-int cli_close(struct cli *cli, int code)
+int cli_close(const struct cli *cli, int code)
 {
     wal_session_close(cli->session);
     return cli->store != NULL ? cli_close_store(cli, cli->opened, cli->store, code) : code;
@@ -906,36 +915,24 @@ int cli_close(struct cli *cli, int code)
 
 /* --- what the verbs share ----------------------------------------------- */
 
-int cli_open(struct cli *cli, uint32_t flags)
+void cli_open(struct cli *cli, uint32_t flags)
 {
-    int code = cli_use_store(cli, cli->items[1], flags);
-
-    return code == CLI_CONTINUE ? cli_open_session(cli, cli->store, cli->items[2], &cli->session)
-                                : code;
+    cli_use_store(cli, cli->items[1], flags);
+    cli_use_session(cli, cli->items[2]);
 }
 
-int cli_begin(struct cli *cli, int argc, char **argv, const struct cli_option *options, int least,
-              int most, uint32_t flags)
+void cli_begin(struct cli *cli, int argc, char **argv, const struct cli_option *options, int least,
+               int most, uint32_t flags)
 {
-    int code = cli_parse_operands(cli, argc, argv, options, least, most);
-
-    return code == CLI_CONTINUE ? cli_use_store(cli, cli->items[1], flags) : code;
+    cli_parse_operands(cli, argc, argv, options, least, most);
+    cli_use_store(cli, cli->items[1], flags);
 }
 
-int cli_begin_session(struct cli *cli, int argc, char **argv, const struct cli_option *options,
-                      int least, int most, uint32_t flags)
+void cli_begin_session(struct cli *cli, int argc, char **argv, const struct cli_option *options,
+                       int least, int most, uint32_t flags)
 {
-    int code = cli_parse_operands(cli, argc, argv, options, least, most);
-
-    return code == CLI_CONTINUE ? cli_open(cli, flags) : code;
-}
-
-int cli_check_checkpoint_id(const struct cli *cli, const char *what, const char *id)
-{
-    if (id != NULL && id[0] == '\0') {
-        return cli_error(cli, CLI_USAGE, what, "is empty");
-    }
-    return cli_check_id(cli, what, id);
+    cli_parse_operands(cli, argc, argv, options, least, most);
+    cli_open(cli, flags);
 }
 
 int cli_report_file(const struct cli *cli, const char *what, enum wal_status status,
@@ -957,8 +954,7 @@ char *cli_read_file(const struct cli *cli, const char *path, size_t most, const 
     size_t read_size;
 
     if (file == NULL) {
-        cli_error(cli, CLI_FAILED, what, "%s", strerror(errno));
-        return NULL;
+        cli_fail(cli, CLI_FAILED, what, "%s", strerror(errno));
     }
     *size = 0;
     do {
@@ -970,13 +966,10 @@ char *cli_read_file(const struct cli *cli, const char *path, size_t most, const 
         *size += read_size;
     } while (read_size > 0 && *size <= most);
     if (ferror(file)) {
-        cli_error(cli, CLI_FAILED, what, "%s", strerror(errno));
-        free(input);
-        input = NULL;
-    } else if (*size > most) {
-        cli_error(cli, CLI_FAILED, what, "too large%s", advice);
-        free(input);
-        input = NULL;
+        cli_fail(cli, CLI_FAILED, what, "%s", strerror(errno));
+    }
+    if (*size > most) {
+        cli_fail(cli, CLI_FAILED, what, "too large%s", advice);
     }
     if (path != NULL) {
         fclose(file);
@@ -1015,7 +1008,6 @@ int cli_print_id(const struct cli *cli, struct wal_session *session)
         fwrite(info.id.data, 1, (size_t)info.id.size, stdout);
         putchar('\n');
     }
-    wal_session_close(session);
     return cli_report(cli, cli->items[0], status, &error);
 }
 

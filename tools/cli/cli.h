@@ -17,7 +17,6 @@
 struct cli_ids_slot;
 
 enum cli_exit {
-    CLI_CONTINUE = -1, /* not an exit code: the tool has work to do */
     CLI_OK = 0,
     CLI_NEGATIVE = 1, /* damage found, conflict, not found */
     CLI_USAGE = 2,    /* the command line is invalid */
@@ -81,7 +80,7 @@ struct cli_option {
     uint64_t min;
     uint64_t max;
     /* Of `value`: checks it further, as cli_check_object does; or NULL. */
-    int (*check)(const struct cli *cli, const char *what, const char *text);
+    void (*check)(const struct cli *cli, const char *what, const char *text);
     bool may_be_empty; /* "" is an argument; else the command line is refused,
                         * as that of a script whose variable is not set */
 };
@@ -92,11 +91,10 @@ void cli_ensure_std_fds(void);
 
 /*
  * Parses the common options and those of the table, before, between or after the operands, and
- * stores the operands in *cli. options may be NULL. Returns CLI_CONTINUE, or the exit code after
- * --help, after --version and for an invalid command line. The caller sets cli->tool and cli->help
- * first.
+ * stores the operands in *cli. options may be NULL. Ends the process after --help, after --version
+ * and for an invalid command line. The caller sets cli->tool and cli->help first.
  */
-int cli_parse(struct cli *cli, int argc, char **argv, const struct cli_option *options);
+void cli_parse(struct cli *cli, int argc, char **argv, const struct cli_option *options);
 
 /* Of a verb that this build does not have: prints why, unless the help or the version was asked
  * for. Returns the exit code. */
@@ -105,37 +103,42 @@ int cli_refuse_missing(struct cli *cli, int argc, char **argv, const char *why);
 /* Returns the command that prints the help of the verb or tool, until the next call. */
 const char *cli_help_command(const struct cli *cli);
 
-/* Returns CLI_CONTINUE when the number of operands is from min to max, else prints an error and
- * returns CLI_USAGE. */
-int cli_check_operands(const struct cli *cli, int min, int max);
+/* The functions that parse and check end the process with CLI_USAGE, after an error, unless the
+ * command line is as they say. */
+
+/* The number of operands is from min to max. */
+void cli_check_operands(const struct cli *cli, int min, int max);
 
 /* cli_parse, and cli_check_operands. */
-int cli_parse_operands(struct cli *cli, int argc, char **argv, const struct cli_option *options,
-                       int min, int max);
+void cli_parse_operands(struct cli *cli, int argc, char **argv, const struct cli_option *options,
+                        int min, int max);
 
-/* Reads the decimal argument of an option, at most `max`. Returns CLI_CONTINUE, or prints an error
- * and returns CLI_USAGE. */
-int cli_parse_number(const struct cli *cli, const char *option, const char *text, uint64_t max,
-                     uint64_t *number);
+/* Reads the decimal argument of an option, at most `max`. */
+void cli_parse_number(const struct cli *cli, const char *option, const char *text, uint64_t max,
+                      uint64_t *number);
 
 /* Reads the argument of an option that is a number of bytes: digits, and a unit (B, k, kB, KiB, ...
- * T, TB, TiB) or none. Returns CLI_CONTINUE, or prints an error and returns CLI_USAGE. */
-int cli_parse_size(const struct cli *cli, const char *option, const char *text, uint64_t *size);
+ * T, TB, TiB) or none. */
+void cli_parse_size(const struct cli *cli, const char *option, const char *text, uint64_t *size);
 
-/* Returns CLI_CONTINUE when the text is NULL or at most max bytes long, else prints an error and
- * returns CLI_USAGE. */
-int cli_check_size(const struct cli *cli, const char *what, const char *text, size_t max);
+/* The text is NULL or at most max bytes long. */
+void cli_check_size(const struct cli *cli, const char *what, const char *text, size_t max);
 
-/* Checks the size of a session's or entry's id, or of a head's name, as cli_check_size does. */
-int cli_check_id(const struct cli *cli, const char *what, const char *id);
+/* The same of a session's or entry's id, or of a head's name. */
+void cli_check_id(const struct cli *cli, const char *what, const char *id);
 
-/* Returns CLI_CONTINUE when the id of a new session is NULL or can be given on a command line and
- * printed on one line, else prints an error and returns CLI_USAGE. */
-int cli_check_new_id(const struct cli *cli, const char *what, const char *id);
+/* The id of a new session is NULL or can be given on a command line and printed on one line. */
+void cli_check_new_id(const struct cli *cli, const char *what, const char *id);
 
-/* Returns CLI_CONTINUE when the text is NULL or a JSON object, else prints an error and returns
- * CLI_USAGE. */
-int cli_check_object(const struct cli *cli, const char *what, const char *text);
+/* The text is NULL or a JSON object. */
+void cli_check_object(const struct cli *cli, const char *what, const char *text);
+
+/* The id of a checkpoint is NULL, or neither empty nor too long. */
+void cli_check_checkpoint_id(const struct cli *cli, const char *what, const char *id);
+
+/* Reads the argument of an option: 2026-11-20, 2026-11-20T14:03 (local time), a time in ISO 8601
+ * with a zone, or an age such as 90m, 12h, 7d or 2w. NULL: *ms stays as it is. */
+void cli_parse_time(const struct cli *cli, const char *option, const char *text, int64_t *ms);
 
 /* Returns `one` when the count is 1, else `many`. */
 const char *cli_plural(uint64_t count, const char *one, const char *many);
@@ -154,6 +157,21 @@ int cli_error_status(const struct cli *cli, enum wal_status status, const char *
  * exit code. `error` may be NULL. */
 int cli_report(const struct cli *cli, const char *what, enum wal_status status,
                const struct wal_error *error);
+
+/* Ends the process with an exit code: closes what the verb has open, and waits for the pager. Other
+ * handles of the store may be open. */
+_Noreturn void cli_end(const struct cli *cli, int code);
+
+/* As cli_error, then cli_end. A verb that has nothing to clean up fails with it. */
+_Noreturn void cli_fail(const struct cli *cli, int code, const char *what, const char *why, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* As cli_report, and ends the process unless the status is WAL_OK. */
+void cli_check(const struct cli *cli, const char *what, enum wal_status status,
+               const struct wal_error *error);
+
+/* Ends the process unless the code is CLI_OK. */
+void cli_need(const struct cli *cli, int code);
 
 /* Whether the error of a cursor concerns what cannot be read of the store: one entry or record,
  * after which the cursor continues. */
@@ -204,8 +222,9 @@ FILE *cli_open_memory(char **text, size_t *size);
 /* Returns a text, which the caller frees. */
 char *cli_format(const char *form, ...) __attribute__((format(printf, 1, 2)));
 
-/* Returns a copy of a text that the process owns. */
+/* Return a copy of a text that the process owns. */
 const char *cli_keep_text(const char *text);
+const char *cli_keep_slice(struct wal_slice text);
 
 /* Returns the array with room for at least one more item; capacity counts items. */
 void *cli_reserve(void *items, size_t count, size_t *capacity, size_t item_size);
@@ -221,25 +240,25 @@ bool cli_slice_equal(struct wal_slice a, struct wal_slice b);
 /* Combines the options of the command line with these flags. */
 struct wal_open_options cli_open_options(const struct cli *cli, uint32_t flags);
 
+/* The functions that open end the process after an error. */
+
 /* Inserts the store among the operands of a verb: --store, else AGENTWAL_STORE, else the user's
- * data directory. Returns CLI_CONTINUE, or prints the error and returns the exit code. */
-int cli_insert_store(struct cli *cli);
+ * data directory. */
+void cli_insert_store(struct cli *cli);
 
 /* Opens a store with the options of the command line and these flags. A verb that adds to the store
- * creates it with its missing parents, and prints that on standard error. Returns CLI_CONTINUE, or
- * prints the error and returns the exit code. */
-int cli_open_store(const struct cli *cli, const char *path, uint32_t flags,
-                   struct wal_store **store);
+ * creates it with its missing parents, and prints that on standard error. */
+struct wal_store *cli_open_store(const struct cli *cli, const char *path, uint32_t flags);
 
 /* As cli_open_store; the store is cli->store then, which the program closes. */
-int cli_use_store(struct cli *cli, const char *path, uint32_t flags);
+void cli_use_store(struct cli *cli, const char *path, uint32_t flags);
 
 /* Closes cli->session and cli->store. Returns the worse of `code` and the code of closing. */
-int cli_close(struct cli *cli, int code);
+int cli_close(const struct cli *cli, int code);
 
-/* For verbs that do not use cli_open_store: returns CLI_CONTINUE or, when there is nothing at the
- * path, an exit code after printing how to make a store. */
-int cli_require_store(const struct cli *cli, const char *path);
+/* For verbs that do not use cli_open_store: when there is nothing at the path, prints how to make a
+ * store. */
+void cli_require_store(const struct cli *cli, const char *path);
 
 /*
  * Goes through a list of sessions:
@@ -267,19 +286,23 @@ bool cli_sessions_next(struct cli_sessions *list, struct wal_error *error);
 int cli_close_store(const struct cli *cli, const char *path, struct wal_store *store, int code);
 
 /* Opens a session by its id, a unique prefix of it, `@latest`, or the path of an imported file.
- * Returns CLI_CONTINUE, or prints the error and returns the exit code. */
-int cli_open_session(const struct cli *cli, struct wal_store *store, const char *name,
+ * Returns CLI_OK, or prints the error and returns the exit code. */
+int cli_find_session(const struct cli *cli, struct wal_store *store, const char *name,
                      struct wal_session **session);
 
-/* Finds a session in the trash by its id, a unique prefix of it, or a unique ending. *id, to be
- * freed, may also be that of a session that is not in the trash. Returns CLI_CONTINUE, or an exit
- * code after a message. */
-int cli_find_trashed(const struct cli *cli, struct wal_store *store, const char *name, char **id);
+/* The same of cli->store; the session is cli->session then, which the program closes. */
+void cli_use_session(struct cli *cli, const char *name);
 
-/* As cli_open_session, without id prefixes: for commands that would affect another session when
- * they are repeated, for example delete. */
-int cli_open_session_exact(const struct cli *cli, struct wal_store *store, const char *name,
-                           struct wal_session **session);
+/* As cli_use_session, without id prefixes: for commands that would affect another session when they
+ * are repeated, for example delete. */
+void cli_use_session_exact(struct cli *cli, const char *name);
+
+/* Returns the id of the session that a name means; the process owns it. */
+const char *cli_session_id(const struct cli *cli, struct wal_store *store, const char *name);
+
+/* Finds a session in the trash by its id, a unique prefix of it, or a unique ending. Returns its
+ * id, which the process owns, and which may also be that of a session that is not in the trash. */
+const char *cli_find_trashed(const struct cli *cli, const char *name);
 
 /* Returns the absolute path of a directory, which need not exist; the caller frees it. */
 char *cli_absolute_path(const char *path);
@@ -341,41 +364,34 @@ int cli_atomic_file_commit(struct cli_atomic_file *file, const char *name, bool 
 
 /* --- what the verbs share ----------------------------------------------- */
 
-/* Opens the store, the second operand, and the session, the third one, as those of the verb.
- * Returns CLI_CONTINUE, or an exit code. */
-int cli_open(struct cli *cli, uint32_t flags);
+/* Opens the store, the second operand, and the session, the third one, as those of the verb. */
+void cli_open(struct cli *cli, uint32_t flags);
 
 /* cli_parse_operands, where the first operand is the verb's name, and cli_use_store of the
  * second one. */
-int cli_begin(struct cli *cli, int argc, char **argv, const struct cli_option *options, int least,
-              int most, uint32_t flags);
+void cli_begin(struct cli *cli, int argc, char **argv, const struct cli_option *options, int least,
+               int most, uint32_t flags);
 
 /* As cli_begin; opens the session too, the third operand. */
-int cli_begin_session(struct cli *cli, int argc, char **argv, const struct cli_option *options,
-                      int least, int most, uint32_t flags);
-
-/* CLI_USAGE if a checkpoint's id is empty or too long; else CLI_CONTINUE. */
-int cli_check_checkpoint_id(const struct cli *cli, const char *what, const char *id);
+void cli_begin_session(struct cli *cli, int argc, char **argv, const struct cli_option *options,
+                       int least, int most, uint32_t flags);
 
 /* As cli_report, but names the file of the error if it has one. */
 int cli_report_file(const struct cli *cli, const char *what, enum wal_status status,
                     const struct wal_error *error);
 
-/* Opens the session of an id, or creates it in the current directory when there is none.
- * CLI_CONTINUE or the exit code. */
-int cli_open_or_create_session(const struct cli *cli, struct wal_store *store, const char *id,
-                               struct wal_session **session);
+/* As cli_use_session of an id; creates the session in the current directory when there is none. */
+void cli_use_or_create_session(struct cli *cli, const char *id);
 
-/* Reads all of a file, or of standard input if the path is NULL; the caller frees it. NULL, after
- * printing why, if it cannot be read or has more than `most` bytes; then the text ends with
- * `advice`. */
+/* Reads all of a file, or of standard input if the path is NULL; the caller frees it. Ends the
+ * process if it cannot be read or has more than `most` bytes; then the error ends with `advice`. */
 char *cli_read_file(const struct cli *cli, const char *path, size_t most, const char *advice,
                     size_t *size);
 
 /* Prints what a verb did: the sentence and the value, or {key: value}. Returns CLI_OK. */
 int cli_print_done(const struct cli *cli, const char *key, const char *value, const char *sentence);
 
-/* Prints a session's id, as text or as {"sessionId"}, and closes it. */
+/* Prints a session's id, as text or as {"sessionId"}. Returns the exit code. */
 int cli_print_id(const struct cli *cli, struct wal_session *session);
 
 /* Prints {"sessionId","lastAppendedEntryId","appendedCount", "duplicateCount"}, and "queued" if it
@@ -403,12 +419,5 @@ void cli_suggest(struct cli_suggestion *suggestion, const char *name);
 /* The number of insertions, deletions, substitutions and exchanges of neighbours that make one word
  * from the other. Words longer than 63 bytes are infinitely distant. */
 size_t cli_edit_distance(const char *from, const char *to);
-
-/* --- times -------------------------------------------------------------- */
-
-/* Reads the argument of an option: 2026-11-20, 2026-11-20T14:03 (local time), a time in ISO 8601
- * with a zone, or an age such as 90m, 12h, 7d or 2w. NULL: *ms stays as it is. Returns
- * CLI_CONTINUE, or prints an error and returns CLI_USAGE. */
-int cli_parse_time(const struct cli *cli, const char *option, const char *text, int64_t *ms);
 
 #endif

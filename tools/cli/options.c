@@ -25,48 +25,48 @@ struct tables {
     const struct cli_option *items[TABLE_COUNT];
 };
 
-static int set_option(struct cli *cli, const struct cli_option *option)
+static void set_option(struct cli *cli, const struct cli_option *option)
 {
     char name[64];
-    int code = CLI_CONTINUE;
 
     if (option->flag != NULL && optarg != NULL) {
         cli->store_path = optarg; /* --store=DIR of a verb with a flag --store */
-        return CLI_CONTINUE;
+        return;
     }
     if (option->flag != NULL) {
         *option->flag = true;
-        return CLI_CONTINUE;
+        return;
     }
     snprintf(name, sizeof(name), "--%s", option->name);
     if (optarg[0] == '\0' && !option->may_be_empty) {
-        return cli_error(cli, CLI_USAGE, name, "is empty");
+        cli_fail(cli, CLI_USAGE, name, "is empty");
     }
     if (option->number != NULL) {
-        code = cli_parse_number(cli, name, optarg, option->max, option->number);
-        if (code == CLI_CONTINUE && *option->number < option->min) {
-            code = cli_error(cli, CLI_USAGE, name, "must be at least %llu",
-                             (unsigned long long)option->min);
+        cli_parse_number(cli, name, optarg, option->max, option->number);
+        if (*option->number < option->min) {
+            cli_fail(cli, CLI_USAGE, name, "must be at least %llu",
+                     (unsigned long long)option->min);
         }
     } else if (option->size != NULL) {
-        code = cli_parse_size(cli, name, optarg, option->size);
+        cli_parse_size(cli, name, optarg, option->size);
     } else if (option->time != NULL) {
-        code = cli_parse_time(cli, name, optarg, option->time);
+        cli_parse_time(cli, name, optarg, option->time);
     } else if (option->directory != NULL) {
         *option->directory = cli_keep_absolute(optarg);
-        code = cli_check_size(cli, name, *option->directory, CLI_TEXT_MAX);
+        cli_check_size(cli, name, *option->directory, CLI_TEXT_MAX);
     } else if (option->values != NULL) {
         option->values->items = cli_realloc(
             option->values->items, (option->values->count + 1) * sizeof(option->values->items[0]));
         option->values->items[option->values->count++] = optarg;
     } else {
         *option->value = optarg;
-        code = option->max > 0 ? cli_check_size(cli, name, optarg, option->max) : CLI_CONTINUE;
-        if (code == CLI_CONTINUE && option->check != NULL) {
-            code = option->check(cli, name, optarg);
+        if (option->max > 0) {
+            cli_check_size(cli, name, optarg, option->max);
+        }
+        if (option->check != NULL) {
+            option->check(cli, name, optarg);
         }
     }
-    return code;
 }
 
 /* Returns the name of the option nearest to an argument, or NULL. */
@@ -85,7 +85,8 @@ static const char *suggest_option(const struct tables *tables, const char *argum
     return suggestion.nearest;
 }
 
-static int bad_option(const struct cli *cli, int found, char **argv, const struct tables *tables)
+static _Noreturn void bad_option(const struct cli *cli, int found, char **argv,
+                                 const struct tables *tables)
 {
     char letter[] = {'-', (char)optopt, '\0'};
     bool is_letter = found == '?' && optopt > 0 && optopt < FIRST_OPTION;
@@ -101,10 +102,10 @@ static int bad_option(const struct cli *cli, int found, char **argv, const struc
         nearest = suggest_option(tables, argument);
     }
     if (nearest != NULL) {
-        return cli_error(cli, CLI_USAGE, argument, "%s; did you mean --%s? (see %s)", why, nearest,
-                         cli_help_command(cli));
+        cli_fail(cli, CLI_USAGE, argument, "%s; did you mean --%s? (see %s)", why, nearest,
+                 cli_help_command(cli));
     }
-    return cli_error(cli, CLI_USAGE, argument, "%s (see %s)", why, cli_help_command(cli));
+    cli_fail(cli, CLI_USAGE, argument, "%s (see %s)", why, cli_help_command(cli));
 }
 
 static int argument_kind(const struct cli_option *option)
@@ -169,30 +170,29 @@ static const struct cli_option *find_option(const struct tables *tables, int fou
     return NULL;
 }
 
-/* Reads the options. Returns CLI_CONTINUE or an exit code. */
-static int read_options(struct cli *cli, int argc, char **argv, const struct tables *tables,
-                        bool *help)
+static void read_options(struct cli *cli, int argc, char **argv, const struct tables *tables,
+                         bool *help)
 {
     struct option list[OPTIONS_MAX + 1];
     char letters[2 * OPTIONS_MAX + 3];
-    int code = CLI_CONTINUE;
     int found;
 
     list_options(tables, list);
     list_short_options(tables->items[1], letters);
     opterr = 0;
-    while (code == CLI_CONTINUE && (found = getopt_long(argc, argv, letters, list, NULL)) != -1) {
+    while ((found = getopt_long(argc, argv, letters, list, NULL)) != -1) {
         const struct cli_option *option = find_option(tables, found);
         if (found == 'h') {
             *help = true;
+        } else if (option != NULL) {
+            set_option(cli, option);
         } else {
-            code = option != NULL ? set_option(cli, option) : bad_option(cli, found, argv, tables);
+            bad_option(cli, found, argv, tables);
         }
     }
-    return code;
 }
 
-int cli_parse(struct cli *cli, int argc, char **argv, const struct cli_option *options)
+void cli_parse(struct cli *cli, int argc, char **argv, const struct cli_option *options)
 {
     bool help = false;
     bool version = false;
@@ -216,34 +216,31 @@ int cli_parse(struct cli *cli, int argc, char **argv, const struct cli_option *o
     const struct tables tables = {
         {common, options != NULL ? options : &none, &of_verbs[cli->names_store ? 1 : 0]},
     };
-    int code;
 
     signal(SIGPIPE, SIG_IGN);
     cli->terminal = cli_alloc(sizeof(*cli->terminal));
-    code = read_options(cli, argc, argv, &tables, &help);
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
+    read_options(cli, argc, argv, &tables, &help);
     if (help) {
         fputs(cli->help, stdout);
-        return CLI_OK;
+        cli_end(cli, CLI_OK);
     }
     if (version) {
         printf("%s %s\n", cli->tool, wal_version());
-        return CLI_OK;
+        cli_end(cli, CLI_OK);
     }
     cli->items = argv + optind;
     cli->count = argc - optind;
     terminal_init(cli->terminal, cli->no_colour);
-    return cli->names_store ? CLI_CONTINUE : cli_insert_store(cli);
+    if (!cli->names_store) {
+        cli_insert_store(cli);
+    }
 }
 
-int cli_parse_operands(struct cli *cli, int argc, char **argv, const struct cli_option *options,
-                       int min, int max)
+void cli_parse_operands(struct cli *cli, int argc, char **argv, const struct cli_option *options,
+                        int min, int max)
 {
-    int code = cli_parse(cli, argc, argv, options);
-
-    return code == CLI_CONTINUE ? cli_check_operands(cli, min, max) : code;
+    cli_parse(cli, argc, argv, options);
+    cli_check_operands(cli, min, max);
 }
 
 int cli_refuse_missing(struct cli *cli, int argc, char **argv, const char *why)
@@ -251,11 +248,7 @@ int cli_refuse_missing(struct cli *cli, int argc, char **argv, const char *why)
     const char *last = argv[argc - 1];
 
     if (argc == 2 || strcmp(last, "--help") == 0 || strcmp(last, "--version") == 0) {
-        int code = cli_parse(cli, argc, argv, NULL);
-
-        if (code != CLI_CONTINUE) {
-            return code;
-        }
+        cli_parse(cli, argc, argv, NULL);
     }
     return cli_error(cli, CLI_FAILED, cli->verb, "%s", why);
 }
@@ -268,21 +261,19 @@ const char *cli_help_command(const struct cli *cli)
     return text;
 }
 
-int cli_check_operands(const struct cli *cli, int min, int max)
+void cli_check_operands(const struct cli *cli, int min, int max)
 {
     if (cli->count < min) {
-        return cli_error(cli, CLI_USAGE, cli->verb, "too few arguments (see %s)",
-                         cli_help_command(cli));
+        cli_fail(cli, CLI_USAGE, cli->verb, "too few arguments (see %s)", cli_help_command(cli));
     }
     if (cli->count > max) {
-        return cli_error(cli, CLI_USAGE, cli->items[max], "too many arguments (see %s)",
-                         cli_help_command(cli));
+        cli_fail(cli, CLI_USAGE, cli->items[max], "too many arguments (see %s)",
+                 cli_help_command(cli));
     }
-    return CLI_CONTINUE;
 }
 
-int cli_parse_number(const struct cli *cli, const char *option, const char *text, uint64_t max,
-                     uint64_t *number)
+void cli_parse_number(const struct cli *cli, const char *option, const char *text, uint64_t max,
+                      uint64_t *number)
 {
     char *end = NULL;
     unsigned long long value;
@@ -290,11 +281,10 @@ int cli_parse_number(const struct cli *cli, const char *option, const char *text
     errno = 0;
     value = strtoull(text, &end, 10);
     if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 || value > max) {
-        return cli_error(cli, CLI_USAGE, option, "'%s' is not a number from 0 to %llu", text,
-                         (unsigned long long)max);
+        cli_fail(cli, CLI_USAGE, option, "'%s' is not a number from 0 to %llu", text,
+                 (unsigned long long)max);
     }
     *number = value;
-    return CLI_CONTINUE;
 }
 
 /* Returns the factor of a unit; 0: it is none. */
@@ -319,7 +309,7 @@ static uint64_t unit_factor(const char *unit)
     return factor;
 }
 
-int cli_parse_size(const struct cli *cli, const char *option, const char *text, uint64_t *size)
+void cli_parse_size(const struct cli *cli, const char *option, const char *text, uint64_t *size)
 {
     char *end = NULL;
     unsigned long long value;
@@ -330,61 +320,65 @@ int cli_parse_size(const struct cli *cli, const char *option, const char *text, 
     factor = unit_factor(end);
     if (text[0] < '0' || text[0] > '9' || errno != 0 || factor == 0 ||
         value > (UINT64_MAX - 1) / factor) {
-        return cli_error(cli, CLI_USAGE, option, "'%s' is not a size such as 500000, 64MiB or 2GB",
-                         text);
+        cli_fail(cli, CLI_USAGE, option, "'%s' is not a size such as 500000, 64MiB or 2GB", text);
     }
     *size = value * factor;
-    return CLI_CONTINUE;
 }
 
-int cli_check_size(const struct cli *cli, const char *what, const char *text, size_t max)
+void cli_check_size(const struct cli *cli, const char *what, const char *text, size_t max)
 {
     size_t size = text != NULL ? strlen(text) : 0;
 
-    return size <= max ? CLI_CONTINUE
-                       : cli_error(cli, CLI_USAGE, what, "is %zu bytes long; the maximum is %zu",
-                                   size, max);
+    if (size > max) {
+        cli_fail(cli, CLI_USAGE, what, "is %zu bytes long; the maximum is %zu", size, max);
+    }
 }
 
-int cli_check_id(const struct cli *cli, const char *what, const char *id)
+void cli_check_id(const struct cli *cli, const char *what, const char *id)
 {
-    return cli_check_size(cli, what, id, CLI_ID_MAX);
+    cli_check_size(cli, what, id, CLI_ID_MAX);
 }
 
-int cli_check_new_id(const struct cli *cli, const char *what, const char *id)
+static void refuse_empty(const struct cli *cli, const char *what, const char *id)
 {
-    const unsigned char *at = (const unsigned char *)id;
+    if (id != NULL && id[0] == '\0') {
+        cli_fail(cli, CLI_USAGE, what, "is empty");
+    }
+}
 
-    if (id == NULL) {
-        return CLI_CONTINUE;
-    }
-    if (id[0] == '\0') {
-        return cli_error(cli, CLI_USAGE, what, "is empty");
-    }
-    if (id[0] == '@') {
-        return cli_error(cli, CLI_USAGE, what, "'%s' begins with '@', as @latest does", id);
+void cli_check_checkpoint_id(const struct cli *cli, const char *what, const char *id)
+{
+    refuse_empty(cli, what, id);
+    cli_check_id(cli, what, id);
+}
+
+void cli_check_new_id(const struct cli *cli, const char *what, const char *id)
+{
+    const unsigned char *at = (const unsigned char *)(id != NULL ? id : "");
+
+    refuse_empty(cli, what, id);
+    if (at[0] == '@') {
+        cli_fail(cli, CLI_USAGE, what, "'%s' begins with '@', as @latest does", id);
     }
     for (; *at != '\0'; at++) {
         /* In UTF-8, C2 80 to C2 9F are control characters too. */
         if (*at < 0x20 || *at == 0x7F || (at[0] == 0xC2 && at[1] < 0xA0)) {
-            return cli_error(cli, CLI_USAGE, what, "'%s' contains a control character", id);
+            cli_fail(cli, CLI_USAGE, what, "'%s' contains a control character", id);
         }
     }
-    return cli_check_id(cli, what, id);
+    cli_check_id(cli, what, id);
 }
 
-int cli_check_object(const struct cli *cli, const char *what, const char *text)
+void cli_check_object(const struct cli *cli, const char *what, const char *text)
 {
     struct wal_slice slice = cli_slice(text);
-    enum wal__json_status json_status;
+    enum wal__json_status json_status =
+        text == NULL ? WAL__JSON_OK
+                     : wal__json_members(slice.data, (size_t)slice.size, NULL, 0, NULL);
 
-    if (text == NULL) {
-        return CLI_CONTINUE;
+    if (json_status != WAL__JSON_OK) {
+        cli_fail(cli, CLI_USAGE, what, "not a JSON object: %s", wal__json_status_text(json_status));
     }
-    json_status = wal__json_members(slice.data, (size_t)slice.size, NULL, 0, NULL);
-    return json_status == WAL__JSON_OK ? CLI_CONTINUE
-                                       : cli_error(cli, CLI_USAGE, what, "not a JSON object: %s",
-                                                   wal__json_status_text(json_status));
 }
 
 /* --- the name that a user meant ----------------------------------------- */
@@ -503,16 +497,15 @@ static bool read_local(const char *text, int64_t *ms)
     return false;
 }
 
-int cli_parse_time(const struct cli *cli, const char *option, const char *text, int64_t *ms)
+void cli_parse_time(const struct cli *cli, const char *option, const char *text, int64_t *ms)
 {
     struct wal__json_span span = {(const uint8_t *)text, text == NULL ? 0 : strlen(text)};
 
-    if (text == NULL || read_age(text, ms) || read_local(text, ms) ||
-        wal__model_time_read_text(span, ms)) {
-        return CLI_CONTINUE;
+    if (text != NULL && !read_age(text, ms) && !read_local(text, ms) &&
+        !wal__model_time_read_text(span, ms)) {
+        cli_fail(cli, CLI_USAGE, option,
+                 "\"%s\" is no time; use 2026-11-20, 2026-11-20T14:03, or "
+                 "an age such as 12h or 7d",
+                 text);
     }
-    return cli_error(cli, CLI_USAGE, option,
-                     "\"%s\" is no time; use 2026-11-20, 2026-11-20T14:03, or "
-                     "an age such as 12h or 7d",
-                     text);
 }

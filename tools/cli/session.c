@@ -51,8 +51,8 @@ void cli_match_add(struct cli_match *match, struct wal_slice id)
 }
 
 /* Sets *id to the one id that begins with the name, or, if none does, ends with it; NULL if there
- * is none. *id is valid until the deinit. Returns CLI_CONTINUE, or prints the candidates and
- * returns CLI_NEGATIVE. */
+ * is none. *id is valid until the deinit. Returns CLI_OK, or prints the candidates and returns
+ * CLI_NEGATIVE. */
 static int cli_match_finish(const struct cli *cli, const struct cli_match *match, const char *kind,
                             const char **id)
 {
@@ -64,7 +64,7 @@ static int cli_match_finish(const struct cli *cli, const struct cli_match *match
 
     *id = count == 1 ? items[0] : NULL;
     if (count <= 1) {
-        return CLI_CONTINUE;
+        return CLI_OK;
     }
     for (size_t i = 0; i < count && i < CLI_MATCH_NAMED; i++) {
         used +=
@@ -154,18 +154,17 @@ static const char *kind_name(unsigned kinds)
                                      : "entries and heads";
 }
 
-int cli_complete_name(const struct cli *cli, struct wal_session *session, uint32_t stream,
-                      unsigned kinds, const char **name)
+void cli_complete_name(const struct cli *cli, uint32_t stream, unsigned kinds, const char **name)
 {
+    struct wal_session *session = cli->session;
     struct cli_match match = {.name = *name};
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status = WAL_OK;
     const char *id = NULL;
     bool exists = false;
-    int code = CLI_CONTINUE;
 
     if (*name == NULL || strlen(*name) < CLI_SHORT_MIN) {
-        return CLI_CONTINUE;
+        return;
     }
     if ((kinds & CLI_NAME_HEAD) != 0) {
         status = match_heads(&match, session, stream, &exists, &error);
@@ -176,16 +175,14 @@ int cli_complete_name(const struct cli *cli, struct wal_session *session, uint32
     if (status == WAL_OK && !exists && (kinds & CLI_NAME_ENTRY) != 0) {
         status = match_entries(&match, session, stream, &exists, &error);
     }
-    if (status != WAL_OK) {
-        code = cli_report(cli, *name, status, &error);
-    } else if (!exists) {
-        code = cli_match_finish(cli, &match, kind_name(kinds), &id);
+    cli_check(cli, *name, status, &error);
+    if (!exists) {
+        cli_need(cli, cli_match_finish(cli, &match, kind_name(kinds), &id));
     }
     if (id != NULL) {
         *name = cli_keep_text(id);
     }
     cli_match_deinit(&match);
-    return code;
 }
 
 /* --- printing ------------------------------------------------------------- */
@@ -399,9 +396,8 @@ static int open_found(const struct cli *cli, struct wal_store *store, const char
                       const char *id, struct wal_session **session)
 {
     struct wal_error error = CLI_ERROR_INIT;
-    enum wal_status status = wal_session_open(store, cli_slice(id), session, &error);
 
-    return status == WAL_OK ? CLI_CONTINUE : cli_report(cli, name, status, &error);
+    return cli_report(cli, name, wal_session_open(store, cli_slice(id), session, &error), &error);
 }
 
 /* Collects the sessions whose id begins or ends with the name. A command that would affect another
@@ -496,7 +492,7 @@ static int open_candidate(const struct cli *cli, struct wal_store *store, const 
     enum wal_status status = WAL_OK;
     const char *id = NULL;
     char *file;
-    int code = CLI_CONTINUE;
+    int code = CLI_OK;
 
     if (!is_whole || strlen(name) >= CLI_SHORT_SIZE) {
         status = match_sessions(store, &match, is_whole, 0, &error);
@@ -504,9 +500,9 @@ static int open_candidate(const struct cli *cli, struct wal_store *store, const 
         code = status == WAL_OK ? cli_match_finish(cli, &match, "sessions", &id)
                                 : cli_report(cli, name, status, &error);
     }
-    if (code == CLI_CONTINUE && id != NULL) {
+    if (code == CLI_OK && id != NULL) {
         code = open_found(cli, store, name, id, session);
-    } else if (code == CLI_CONTINUE) {
+    } else if (code == CLI_OK) {
         file = realpath(name, NULL);
         code = open_file(cli, store, name, file, is_whole ? whole_reason : "", session);
         free(file);
@@ -555,7 +551,7 @@ static int open_latest(const struct cli *cli, struct wal_store *store, struct wa
     if (status == WAL_END) {
         return cli_error(cli, CLI_NEGATIVE, "@latest", "no session of this directory");
     }
-    return status == WAL_OK ? CLI_CONTINUE : cli_report(cli, "@latest", status, &error);
+    return cli_report(cli, "@latest", status, &error);
 }
 
 static int open_by_name(const struct cli *cli, struct wal_store *store, const char *name,
@@ -571,52 +567,65 @@ static int open_by_name(const struct cli *cli, struct wal_store *store, const ch
         return cli_error(cli, CLI_USAGE, "SESSION", "is empty");
     }
     status = wal_session_open(store, cli_slice(name), session, &error);
-    if (status == WAL_OK) {
-        return CLI_CONTINUE;
-    }
     if (status == WAL_ENOTFOUND || status == WAL_EINVAL) {
         return open_candidate(cli, store, name, is_whole, session);
     }
     return cli_report(cli, name, status, &error);
 }
 
-int cli_open_session(const struct cli *cli, struct wal_store *store, const char *name,
+int cli_find_session(const struct cli *cli, struct wal_store *store, const char *name,
                      struct wal_session **session)
 {
     return open_by_name(cli, store, name, false, session);
 }
 
-int cli_open_session_exact(const struct cli *cli, struct wal_store *store, const char *name,
-                           struct wal_session **session)
+void cli_use_session(struct cli *cli, const char *name)
 {
-    return open_by_name(cli, store, name, true, session);
+    cli_need(cli, open_by_name(cli, cli->store, name, false, &cli->session));
 }
 
-int cli_find_trashed(const struct cli *cli, struct wal_store *store, const char *name, char **id)
+void cli_use_session_exact(struct cli *cli, const char *name)
+{
+    cli_need(cli, open_by_name(cli, cli->store, name, true, &cli->session));
+}
+
+const char *cli_session_id(const struct cli *cli, struct wal_store *store, const char *name)
+{
+    struct wal_session_info info = WAL_INIT(wal_session_info);
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal_session *session = NULL;
+    const char *id;
+
+    cli_need(cli, cli_find_session(cli, store, name, &session));
+    cli_check(cli, name, wal_session_get_info(session, &info, &error), &error);
+    id = cli_keep_slice(info.id);
+    wal_session_close(session);
+    return id;
+}
+
+const char *cli_find_trashed(const struct cli *cli, const char *name)
 {
     struct cli_match match = {.name = name};
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_session *session = NULL;
     const char *found = NULL;
-    enum wal_status status = wal_session_open(store, cli_slice(name), &session, &error);
-    int code = CLI_CONTINUE;
+    enum wal_status status = wal_session_open(cli->store, cli_slice(name), &session, &error);
 
     wal_session_close(session);
     if (status == WAL_OK || status == WAL_ETRASHED) {
-        *id = cli_copy_text(name, strlen(name)); /* complete */
-        return CLI_CONTINUE;
+        return name; /* complete */
     }
-    status = match_sessions(store, &match, false, WAL_SESSION_CURSOR_TRASH, &error);
-    code = status == WAL_OK ? cli_match_finish(cli, &match, "sessions", &found)
-                            : cli_report(cli, name, status, &error);
-    if (code == CLI_CONTINUE && found == NULL) {
-        code = cli_error_status(cli, WAL_ENOTFOUND, name,
-                                "no such session in the trash (see: agentwal list --trash)");
-    } else if (code == CLI_CONTINUE) {
-        *id = cli_copy_text(found, strlen(found));
+    status = match_sessions(cli->store, &match, false, WAL_SESSION_CURSOR_TRASH, &error);
+    cli_check(cli, name, status, &error);
+    cli_need(cli, cli_match_finish(cli, &match, "sessions", &found));
+    if (found == NULL) {
+        cli_end(cli, cli_error_status(cli, WAL_ENOTFOUND, name,
+                                      "no such session in the trash (see: agentwal list "
+                                      "--trash)"));
     }
+    found = cli_keep_text(found);
     cli_match_deinit(&match);
-    return code;
+    return found;
 }
 
 enum wal_status cli_heads_read(struct cli_heads *heads, struct wal_session *session,

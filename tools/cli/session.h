@@ -46,15 +46,12 @@ enum cli_name_kind {
 };
 
 /*
- * Completes the name of an entry of a stream, a head of it, or a checkpoint:
- * `kinds` combines enum cli_name_kind. A name that exists is not changed, nor
- * one that matches nothing: the command reports it. Sets *name to memory that
- * the process owns. Only verbs of agentwal complete names; NULL stays NULL.
- * Returns CLI_CONTINUE or, when the name is ambiguous or the session cannot be
- * read, an exit code after printing why.
+ * Completes the name of an entry of a stream of cli->session, a head of it, or a checkpoint:
+ * `kinds` combines enum cli_name_kind. A name that exists is not changed, nor one that matches
+ * nothing: the command reports it. Sets *name to memory that the process owns; NULL stays NULL.
+ * Ends the process when the name is ambiguous or the session cannot be read.
  */
-int cli_complete_name(const struct cli *cli, struct wal_session *session, uint32_t stream,
-                      unsigned kinds, const char **name);
+void cli_complete_name(const struct cli *cli, uint32_t stream, unsigned kinds, const char **name);
 
 /* All ids of a kind. Zeroed: none, and every id is printed complete. */
 struct cli_short_ids {

@@ -94,41 +94,16 @@ void cli_transfer_init(struct cli_transfer *transfer, const struct cli *cli, con
     progress_init(&transfer->progress, !cli->no_progress);
 }
 
-int cli_transfer_select(struct cli_transfer *transfer, struct wal_store *store, int first, int end)
+void cli_transfer_select(struct cli_transfer *transfer, struct wal_store *store, int first, int end)
 {
-    const struct cli *cli = transfer->cli;
-    int code = CLI_CONTINUE;
+    struct wal_slice *ids = cli_alloc((size_t)(end - first) * sizeof(ids[0]));
 
-    transfer->sessions = cli_alloc((size_t)(end - first) * sizeof(transfer->sessions[0]));
-    transfer->options.sessions = transfer->sessions;
-    for (int i = first; i < end && code == CLI_CONTINUE; i++) {
-        struct wal_session_info info = WAL_INIT(wal_session_info);
-        struct wal_error error = CLI_ERROR_INIT;
-        struct wal_session *session = NULL;
-        enum wal_status status;
-
-        code = cli_open_session(cli, store, cli->items[i], &session);
-        if (code != CLI_CONTINUE) {
-            break;
-        }
-        status = wal_session_get_info(session, &info, &error);
-        if (status == WAL_OK) {
-            cli_texts_add(&transfer->ids, info.id);
-            transfer->sessions[transfer->options.session_count++] =
-                cli_slice(transfer->ids.items[i - first]);
-        } else {
-            code = cli_report(cli, cli->items[i], status, &error);
-        }
-        wal_session_close(session);
+    transfer->sessions = ids;
+    transfer->options.sessions = ids;
+    for (int i = first; i < end; i++) {
+        ids[transfer->options.session_count++] =
+            cli_slice(cli_session_id(transfer->cli, store, transfer->cli->items[i]));
     }
-    return code;
-}
-
-void cli_transfer_deinit(struct cli_transfer *transfer)
-{
-    cli_texts_deinit(&transfer->ids);
-    free(transfer->sessions);
-    transfer->sessions = NULL;
 }
 
 static void write_summary(const struct cli_transfer *transfer)
@@ -173,6 +148,7 @@ int cli_transfer_finish(struct cli_transfer *transfer, const char *path, enum wa
                         const struct wal_error *error)
 {
     progress_clear(&transfer->progress);
+    free(transfer->sessions);
     if (status != WAL_OK) {
         return cli_worse_code(transfer->code, cli_report(transfer->cli, path, status, error));
     }

@@ -22,17 +22,16 @@ struct cli_transfer {
     struct wal_transfer_result result;
     /* private */
     struct wal_slice *sessions; /* that are selected */
-    struct cli_texts ids;       /* of them */
 };
 
 /* bundle may be NULL. *transfer stays where it is: the options point to it. */
 void cli_transfer_init(struct cli_transfer *transfer, const struct cli *cli, const char *what,
                        const char *bundle);
 
-/* Selects the sessions of a store that the operands from `first` to before `end` name. Returns
- * CLI_CONTINUE, or an exit code after a message. */
-int cli_transfer_select(struct cli_transfer *transfer, struct wal_store *store, int first, int end);
-void cli_transfer_deinit(struct cli_transfer *transfer);
+/* Selects the sessions of a store that the operands from `first` to before `end` name. Ends the
+ * process after an error. */
+void cli_transfer_select(struct cli_transfer *transfer, struct wal_store *store, int first,
+                         int end);
 
 /* Prints the result of the call that had this status, about `path`. Returns the exit code:
  * CLI_NEGATIVE if something was refused. */

@@ -490,18 +490,19 @@ static bool ask(const struct adopt *adopt)
     return fgets(answer, sizeof(answer), stdin) != NULL && (answer[0] == 'y' || answer[0] == 'Y');
 }
 
-/* Returns CLI_CONTINUE if the user agrees. */
-static int agree(const struct adopt *adopt)
+/* Ends the process unless the user agrees. */
+static void agree(const struct adopt *adopt)
 {
     if (adopt->is_agreed || (count_sessions(adopt) == 0 && !adopt->installs)) {
-        return CLI_CONTINUE;
+        return;
     }
     if (isatty(STDIN_FILENO) != 1 || isatty(STDERR_FILENO) != 1) {
-        return cli_error(adopt->cli, has_unread(adopt) ? CLI_NEGATIVE : CLI_OK, NULL,
-                         "nothing was imported: this is the plan; do it with "
-                         "--yes");
+        cli_fail(adopt->cli, has_unread(adopt) ? CLI_NEGATIVE : CLI_OK, NULL,
+                 "nothing was imported: this is the plan; do it with --yes");
     }
-    return ask(adopt) ? CLI_CONTINUE : cli_error(adopt->cli, CLI_OK, NULL, "nothing was imported");
+    if (!ask(adopt)) {
+        cli_fail(adopt->cli, CLI_OK, NULL, "nothing was imported");
+    }
 }
 
 /* --------------------------------------------------------------- import --- */
@@ -524,7 +525,7 @@ static int import_clients(const struct adopt *adopt, struct convert_run *run)
 {
     const struct cli *cli = adopt->cli;
     struct wal_slice paths[CLIENTS_MAX];
-    struct wal_store *store = NULL;
+    struct wal_store *store;
     int code;
 
     for (size_t i = 0; i < adopt->count; i++) {
@@ -535,13 +536,10 @@ static int import_clients(const struct adopt *adopt, struct convert_run *run)
         convert_run_print(run);
         return run->code;
     }
-    code = cli_open_store(cli, adopt->store, 0, &store);
-    if (code == CLI_CONTINUE) {
-        code = convert_run_import(run, store, paths, (uint32_t)adopt->count);
-        convert_run_print(run);
-        code = cli_close_store(cli, adopt->store, store, code);
-    }
-    return code;
+    store = cli_open_store(cli, adopt->store, 0);
+    code = convert_run_import(run, store, paths, (uint32_t)adopt->count);
+    convert_run_print(run);
+    return cli_close_store(cli, adopt->store, store, code);
 }
 
 static int import_and_install(const struct adopt *adopt)
@@ -573,17 +571,14 @@ static int import_and_install(const struct adopt *adopt)
 
 static int adopt_clients(struct adopt *adopt)
 {
-    int code;
-
     find_clients(adopt);
     if (adopt->count == 0) {
-        return cli_error(adopt->cli, CLI_NEGATIVE, NULL,
-                         "no folder of a known client was found (see: agentwal "
-                         "help import)");
+        cli_fail(adopt->cli, CLI_NEGATIVE, NULL,
+                 "no folder of a known client was found (see: agentwal help import)");
     }
     print_plan(adopt);
-    code = agree(adopt);
-    return code == CLI_CONTINUE ? import_and_install(adopt) : code;
+    agree(adopt);
+    return import_and_install(adopt);
 }
 
 int verb_adopt(struct cli *cli, int argc, char **argv)
@@ -596,16 +591,15 @@ int verb_adopt(struct cli *cli, int argc, char **argv)
         {.name = "verbose", .letter = 'v', .flag = &adopt->is_verbose},
         {.name = NULL},
     };
-    int code = cli_parse_operands(cli, argc, argv, options, 2, 2);
+    int code;
 
-    if (code == CLI_CONTINUE && adopt->installs && adopt->uninstalls) {
-        code = cli_error(cli, CLI_USAGE, "--install", "not together with --uninstall");
+    cli_parse_operands(cli, argc, argv, options, 2, 2);
+    if (adopt->installs && adopt->uninstalls) {
+        cli_fail(cli, CLI_USAGE, "--install", "not together with --uninstall");
     }
-    if (code == CLI_CONTINUE) {
-        adopt->cli = cli;
-        adopt->store = cli->items[1];
-        code = adopt->uninstalls ? unit_uninstall(cli) : adopt_clients(adopt);
-    }
+    adopt->cli = cli;
+    adopt->store = cli->items[1];
+    code = adopt->uninstalls ? unit_uninstall(cli) : adopt_clients(adopt);
     for (size_t i = 0; i < CLIENTS_MAX; i++) {
         cli_texts_deinit(&adopt->unread[i]);
     }

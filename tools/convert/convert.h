@@ -77,9 +77,8 @@ bool convert_path_is_beneath(const char *path);
  */
 int convert_open_parent(const char *root, const char *path, bool is_read_only, const char **name);
 
-/* Returns CLI_CONTINUE if root is a directory, does not exist, or is NULL for standard output; else
- * prints an error and returns its exit code. */
-int convert_check_root(const struct cli *cli, const char *root);
+/* Ends the process unless root is a directory, does not exist, or is NULL for standard output. */
+void convert_check_root(const struct cli *cli, const char *root);
 
 /* Writes the backups that the session's view names and the store has. *missing: the number of those
  * that are neither in the store nor in the view's place. Returns an exit code. Does nothing for

@@ -184,11 +184,8 @@ static void print_features(void)
 int verb_dialects(struct cli *cli, int argc, char **argv)
 {
     const struct wal__dialect *dialect;
-    int code = cli_parse_operands(cli, argc, argv, NULL, 1, 1);
 
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
+    cli_parse_operands(cli, argc, argv, NULL, 1, 1);
     print_dialect(cli, "source", "the files as they were imported", NULL);
     for (size_t i = 0; (dialect = wal__dialect_at(i)) != NULL; i++) {
         print_dialect(cli, dialect->name, dialect->summary, dialect);

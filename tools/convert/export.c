@@ -632,7 +632,7 @@ static int compare_path(const void *a, const void *b)
     return order;
 }
 
-static int list_items(struct export *export)
+static void list_items(struct export *export)
 {
     struct wal_error error = CLI_ERROR_INIT;
     struct cli_sessions list;
@@ -645,7 +645,6 @@ static int list_items(struct export *export)
         *item = (struct item){
             .number = list.info.number,
             .has_messages = convert_view_has_messages(
-
                 export->view.dialect != NULL ? export->view.dialect : "", &list.info)};
         item->id = cli_copy_slice(list.info.id);
         if (wal__source_parse(list.info.source, &source)) {
@@ -655,9 +654,7 @@ static int list_items(struct export *export)
                                     : NULL;
         }
     }
-    return list.status == WAL_OK
-               ? CLI_CONTINUE
-               : cli_report(export->view.cli, export->view.store_path, list.status, &error);
+    cli_check(export->view.cli, export->view.store_path, list.status, &error);
 }
 
 /* Renames sources that share a path; a unique path is kept. */
@@ -900,8 +897,8 @@ static int export_named(struct export *export, const struct cli_values *names)
 
     for (size_t i = 0; i < names->count; i++) {
         int open_code =
-            cli_open_session(export->view.cli, export->view.store, names->items[i], &session);
-        if (open_code != CLI_CONTINUE) {
+            cli_find_session(export->view.cli, export->view.store, names->items[i], &session);
+        if (open_code != CLI_OK) {
             code = cli_worse_code(code, open_code);
             continue;
         }
@@ -927,53 +924,46 @@ static int export_all(struct export *export)
     return code;
 }
 
-/* Finds the dialect to write; *dialect stays NULL for the source. */
-static int check_dialect(const struct cli *cli, const char *name, const char **dialect)
+/* Finds the dialect to write; NULL for the source. */
+static const char *find_dialect(const struct cli *cli, const char *name)
 {
     const struct wal__dialect *found;
 
     if (name == NULL) {
-        return cli_error(cli, CLI_USAGE, "--dialect", "is required");
+        cli_fail(cli, CLI_USAGE, "--dialect", "is required");
     }
     if (strcmp(name, "source") == 0) {
-        return CLI_CONTINUE;
+        return NULL;
     }
     found = wal__dialect_find(name);
     if (found == NULL || found->write_ops == NULL) {
-        return cli_error(cli, CLI_USAGE, "--dialect",
-                         "'%s' cannot be written (see: agentwal dialects)", name);
+        cli_fail(cli, CLI_USAGE, "--dialect", "'%s' cannot be written (see: agentwal dialects)",
+                 name);
     }
-    *dialect = found->name;
-    return CLI_CONTINUE;
+    return found->name;
 }
 
-int convert_check_root(const struct cli *cli, const char *root)
+void convert_check_root(const struct cli *cli, const char *root)
 {
     struct stat status;
     int error_number = root == NULL || stat(root, &status) == 0 ? 0 : errno;
 
-    if (root == NULL || error_number == ENOENT || /* an export creates it */
-        (error_number == 0 && S_ISDIR(status.st_mode))) {
-        return CLI_CONTINUE;
+    if (root != NULL && error_number == 0 && !S_ISDIR(status.st_mode)) {
+        cli_fail(cli, CLI_FAILED, root, "is not a directory");
     }
-    return cli_error(cli, CLI_FAILED, root, "%s",
-                     error_number == 0 ? "is not a directory" : strerror(error_number));
+    if (error_number != 0 && error_number != ENOENT) { /* an export creates it */
+        cli_fail(cli, CLI_FAILED, root, "%s", strerror(error_number));
+    }
 }
 
 /* Opens the store and lists its sessions. */
-static int open_export(struct cli *cli, struct export *export)
+static void open_export(struct cli *cli, struct export *export)
 {
-    int code = cli_use_store(cli, cli->items[1], WAL_OPEN_READ_ONLY);
-
-    if (code == CLI_CONTINUE) {
-        export->view.store_path = cli->opened;
-        export->view.store = cli->store;
-        code = list_items(export);
-    }
-    if (code == CLI_CONTINUE) {
-        make_paths_unique(export);
-    }
-    return code;
+    cli_use_store(cli, cli->items[1], WAL_OPEN_READ_ONLY);
+    export->view.store_path = cli->opened;
+    export->view.store = cli->store;
+    list_items(export);
+    make_paths_unique(export);
 }
 
 int verb_export(struct cli *cli, int argc, char **argv)
@@ -988,32 +978,23 @@ int verb_export(struct cli *cli, int argc, char **argv)
         {.name = NULL},
     };
     struct export export = {.view.cli = cli};
-    int code = cli_parse(cli, argc, argv, options);
+    int code;
 
-    if (code == CLI_CONTINUE) {
-        code = cli_check_operands(cli, to_stdout ? 2 : 3, to_stdout ? 2 : 3);
+    cli_parse(cli, argc, argv, options);
+    cli_check_operands(cli, to_stdout ? 2 : 3, to_stdout ? 2 : 3);
+    export.view.dialect = find_dialect(cli, dialect);
+    if (to_stdout && cli->json) {
+        cli_fail(cli, CLI_USAGE, "--json", "not allowed with --stdout");
     }
-    if (code == CLI_CONTINUE) {
-        code = check_dialect(cli, dialect, &export.view.dialect);
+    if (to_stdout && sessions.count != 1) {
+        cli_fail(cli, CLI_USAGE, "--stdout", "requires exactly one --session");
     }
-    if (code == CLI_CONTINUE && to_stdout && cli->json) {
-        code = cli_error(cli, CLI_USAGE, "--json", "not allowed with --stdout");
-    }
-    if (code == CLI_CONTINUE && to_stdout && sessions.count != 1) {
-        code = cli_error(cli, CLI_USAGE, "--stdout", "requires exactly one --session");
-    }
-    if (code == CLI_CONTINUE) {
-        export.view.root = to_stdout ? NULL : cli->items[2];
-        code = convert_check_root(cli, export.view.root);
-    }
-    if (code == CLI_CONTINUE) {
-        code = open_export(cli, &export);
-    }
-    if (code == CLI_CONTINUE) {
-        progress_init(&export.progress, !cli->no_progress && !to_stdout);
-        code = sessions.count > 0 ? export_named(&export, &sessions) : export_all(&export);
-        progress_clear(&export.progress);
-    }
+    export.view.root = to_stdout ? NULL : cli->items[2];
+    convert_check_root(cli, export.view.root);
+    open_export(cli, &export);
+    progress_init(&export.progress, !cli->no_progress && !to_stdout);
+    code = sessions.count > 0 ? export_named(&export, &sessions) : export_all(&export);
+    progress_clear(&export.progress);
     free_items(&export);
     free(sessions.items);
     return code;
@@ -1055,21 +1036,14 @@ int verb_path(struct cli *cli, int argc, char **argv)
         {.name = NULL},
     };
     struct export export = {.view.cli = cli};
-    int code = cli_parse_operands(cli, argc, argv, options, 4, 4);
+    int code;
 
-    if (code == CLI_CONTINUE) {
-        code = check_dialect(cli, dialect, &export.view.dialect);
-    }
-    if (code == CLI_CONTINUE) {
-        export.view.root = cli->items[2];
-        code = open_export(cli, &export);
-    }
-    if (code == CLI_CONTINUE) {
-        code = cli_open_session(cli, cli->store, cli->items[3], &cli->session);
-    }
-    if (code == CLI_CONTINUE) {
-        code = print_path(&export, cli->session, cli->items[3], (uint32_t)stream);
-    }
+    cli_parse_operands(cli, argc, argv, options, 4, 4);
+    export.view.dialect = find_dialect(cli, dialect);
+    export.view.root = cli->items[2];
+    open_export(cli, &export);
+    cli_use_session(cli, cli->items[3]);
+    code = print_path(&export, cli->session, cli->items[3], (uint32_t)stream);
     free_items(&export);
     return code;
 }

@@ -626,25 +626,24 @@ static int follow_store(struct follow *follow)
 
 /* ------------------------------------------------------------- command --- */
 
-static int check_dialect(const struct cli *cli, const char *name)
+static void check_dialect(const struct cli *cli, const char *name)
 {
     const char *name_at;
 
     if (name == NULL) {
-        return cli_error(cli, CLI_USAGE, "--dialect", "is required");
+        cli_fail(cli, CLI_USAGE, "--dialect", "is required");
     }
     if (strcmp(name, "source") == 0) {
-        return cli_error(cli, CLI_USAGE, "--dialect",
-                         "'source' cannot be followed; use the dialect of the "
-                         "files, or agentwal export");
+        cli_fail(cli, CLI_USAGE, "--dialect",
+                 "'source' cannot be followed; use the dialect of the "
+                 "files, or agentwal export");
     }
     for (uint32_t i = 0; (name_at = wal_view_dialect(i)) != NULL; i++) {
         if (strcmp(name_at, name) == 0) {
-            return CLI_CONTINUE;
+            return;
         }
     }
-    return cli_error(cli, CLI_USAGE, "--dialect", "'%s' cannot be written (see: agentwal dialects)",
-                     name);
+    cli_fail(cli, CLI_USAGE, "--dialect", "'%s' cannot be written (see: agentwal dialects)", name);
 }
 
 int verb_follow(struct cli *cli, int argc, char **argv)
@@ -655,17 +654,11 @@ int verb_follow(struct cli *cli, int argc, char **argv)
         {.name = NULL},
     };
     struct follow follow = {.cli = cli, .retry_delay = 1};
-    int code = cli_parse_operands(cli, argc, argv, options, 3, 3);
+    int code;
 
-    if (code == CLI_CONTINUE) {
-        code = check_dialect(cli, dialect);
-    }
-    if (code == CLI_CONTINUE) {
-        code = convert_check_root(cli, cli->items[2]);
-    }
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
+    cli_parse_operands(cli, argc, argv, options, 3, 3);
+    check_dialect(cli, dialect);
+    convert_check_root(cli, cli->items[2]);
     cli_permit_end(false);
     follow.path = cli->items[1];
     follow.views.target = (struct convert_view){

@@ -664,7 +664,7 @@ static int import_operands(struct convert_run *run, struct wal_store *store,
 static int import_into_store(struct convert_run *run, const struct operands *operands, bool follows)
 {
     const struct cli *cli = run->cli;
-    struct wal_store *store = NULL;
+    struct wal_store *store;
     int code;
 
     if (operands->bundle_count == 0 &&
@@ -675,23 +675,9 @@ static int import_into_store(struct convert_run *run, const struct operands *ope
         }
         return run->code;
     }
-    code = cli_open_store(cli, cli->items[1], 0, &store);
-    if (code == CLI_CONTINUE) {
-        code = import_operands(run, store, operands, follows);
-        code = cli_close_store(cli, cli->items[1], store, code);
-    }
-    return code;
-}
-
-static int check_dialect(const struct cli *cli, struct import_arguments *arguments)
-{
-    if (strcmp(arguments->dialect, "auto") == 0) {
-        arguments->dialect = NULL;
-    } else if (wal__dialect_find(arguments->dialect) == NULL) {
-        return cli_error(cli, CLI_USAGE, "--dialect",
-                         "'%s' is not a dialect (see: agentwal dialects)", arguments->dialect);
-    }
-    return CLI_CONTINUE;
+    store = cli_open_store(cli, cli->items[1], 0);
+    code = import_operands(run, store, operands, follows);
+    return cli_close_store(cli, cli->items[1], store, code);
 }
 
 int verb_import(struct cli *cli, int argc, char **argv)
@@ -707,13 +693,14 @@ int verb_import(struct cli *cli, int argc, char **argv)
     };
     struct convert_run run = {.cli = cli};
     struct operands operands;
-    int code = cli_parse_operands(cli, argc, argv, options, 3, argc);
+    int code;
 
-    if (code == CLI_CONTINUE) {
-        code = check_dialect(cli, &arguments);
-    }
-    if (code != CLI_CONTINUE) {
-        return code;
+    cli_parse_operands(cli, argc, argv, options, 3, argc);
+    if (strcmp(arguments.dialect, "auto") == 0) {
+        arguments.dialect = NULL;
+    } else if (wal__dialect_find(arguments.dialect) == NULL) {
+        cli_fail(cli, CLI_USAGE, "--dialect", "'%s' is not a dialect (see: agentwal dialects)",
+                 arguments.dialect);
     }
     run.flags = arguments.all_files ? WAL_IMPORT_ALL_FILES : 0;
     run.dialect = arguments.dialect;

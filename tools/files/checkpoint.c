@@ -100,16 +100,16 @@ static void read_names(struct files_paths *names, FILE *from, int delimiter)
 }
 
 /* Adds the names of a file, or of standard input for `-`: one per line, or each ended by a zero
- * byte. CLI_CONTINUE, or CLI_FAILED after printing why. */
-static int paths_read(const struct cli *cli, struct files_paths *names, const char *file,
-                      bool is_zero_ended)
+ * byte. */
+static void paths_read(const struct cli *cli, struct files_paths *names, const char *file,
+                       bool is_zero_ended)
 {
     bool is_input = strcmp(file, "-") == 0;
     FILE *from = is_input ? stdin : fopen(file, "re");
     int number;
 
     if (from == NULL) {
-        return cli_error(cli, CLI_FAILED, file, "%s", strerror(errno));
+        cli_fail(cli, CLI_FAILED, file, "%s", strerror(errno));
     }
     errno = 0;
     read_names(names, from, is_zero_ended ? '\0' : '\n');
@@ -117,9 +117,9 @@ static int paths_read(const struct cli *cli, struct files_paths *names, const ch
     if (!is_input) {
         fclose(from);
     }
-    return number == 0 ? CLI_CONTINUE
-                       : cli_error(cli, CLI_FAILED, is_input ? "standard input" : file, "%s",
-                                   strerror(number));
+    if (number != 0) {
+        cli_fail(cli, CLI_FAILED, is_input ? "standard input" : file, "%s", strerror(number));
+    }
 }
 
 static void paths_deinit(struct files_paths *names)
@@ -213,40 +213,22 @@ struct request {
     bool is_zero_ended;
 };
 
-static int collect_paths(const struct cli *cli, struct wal_session *session,
-                         const struct request *request, struct files_paths *names)
+static void collect_paths(const struct cli *cli, const struct request *request,
+                          struct files_paths *names)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal_error error = CLI_ERROR_INIT;
-    enum wal_status status = wal_session_get_info(session, &info, &error);
 
-    if (status != WAL_OK) {
-        return cli_report(cli, cli->items[2], status, &error);
-    }
+    cli_check(cli, cli->items[2], wal_session_get_info(cli->session, &info, &error), &error);
     if (request->root == NULL) {
         paths_init(names, info.cwd);
     }
     for (int i = 4; i < cli->count; i++) {
         paths_add(names, cli->items[i], strlen(cli->items[i]));
     }
-    return request->files_from == NULL
-               ? CLI_CONTINUE
-               : paths_read(cli, names, request->files_from, request->is_zero_ended);
-}
-
-static int run_checkpoint(struct cli *cli, const struct request *request)
-{
-    struct files_paths names = {.items = NULL};
-    int code = cli_open(cli, 0);
-
-    if (code == CLI_CONTINUE) {
-        code = collect_paths(cli, cli->session, request, &names);
+    if (request->files_from != NULL) {
+        paths_read(cli, names, request->files_from, request->is_zero_ended);
     }
-    if (code == CLI_CONTINUE) {
-        code = create_checkpoint(cli, cli->session, &names, request->root);
-    }
-    paths_deinit(&names);
-    return code;
 }
 
 int verb_checkpoint(struct cli *cli, int argc, char **argv)
@@ -258,22 +240,22 @@ int verb_checkpoint(struct cli *cli, int argc, char **argv)
         {.name = "null", .letter = '0', .flag = &request.is_zero_ended},
         {.name = NULL},
     };
-    int code = cli_parse_operands(cli, argc, argv, options, 4, INT_MAX);
+    struct files_paths names = {.items = NULL};
+    int code;
 
-    if (code == CLI_CONTINUE) {
-        code = cli_check_checkpoint_id(cli, "ID", cli->items[3]);
-    }
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
+    cli_parse_operands(cli, argc, argv, options, 4, INT_MAX);
+    cli_check_checkpoint_id(cli, "ID", cli->items[3]);
     if (cli->count == 4 && request.files_from == NULL) {
-        return cli_error(cli, CLI_USAGE, cli->items[0], "no file given (see %s)",
-                         cli_help_command(cli));
+        cli_fail(cli, CLI_USAGE, cli->items[0], "no file given (see %s)", cli_help_command(cli));
     }
     if (request.is_zero_ended && request.files_from == NULL) {
-        return cli_error(cli, CLI_USAGE, "-0", "allowed only with --files-from");
+        cli_fail(cli, CLI_USAGE, "-0", "allowed only with --files-from");
     }
-    return run_checkpoint(cli, &request);
+    cli_open(cli, 0);
+    collect_paths(cli, &request, &names);
+    code = create_checkpoint(cli, cli->session, &names, request.root);
+    paths_deinit(&names);
+    return code;
 }
 
 /* --- checkpoints ---------------------------------------------------------- */
@@ -308,12 +290,9 @@ int verb_checkpoints(struct cli *cli, int argc, char **argv)
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_checkpoint_cursor *checkpoints = NULL;
     enum wal_status status;
-    int code = cli_begin_session(cli, argc, argv, NULL, 3, 3, WAL_OPEN_READ_ONLY);
+    int code = CLI_OK;
 
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
-    code = CLI_OK;
+    cli_begin_session(cli, argc, argv, NULL, 3, 3, WAL_OPEN_READ_ONLY);
     status = wal_checkpoint_cursor_open(cli->session, &checkpoints, &error);
     if (status == WAL_OK && !cli->json) {
         printf("%-36s  %-19s  %7s  %11s  %9s  %11s  %s\n", "CHECKPOINT", "CREATED", "FILES",
@@ -372,26 +351,18 @@ int verb_checkpoint_show(struct cli *cli, int argc, char **argv)
     struct wal_file_cursor *checkpoint = NULL;
     enum wal_status status;
     const char *name;
-    int code = cli_begin_session(cli, argc, argv, NULL, 4, 4, WAL_OPEN_READ_ONLY);
 
-    if (code == CLI_CONTINUE) {
-        code = cli_check_checkpoint_id(cli, "ID", cli->items[3]);
+    cli_begin_session(cli, argc, argv, NULL, 4, 4, WAL_OPEN_READ_ONLY);
+    name = cli->items[3];
+    cli_check_checkpoint_id(cli, "ID", name);
+    cli_complete_name(cli, 0, CLI_NAME_CHECKPOINT, &name);
+    status = wal_file_cursor_open(cli->session, cli_slice(name), &checkpoint, &error);
+    while (status == WAL_OK && !cli_output_failed() &&
+           (status = wal_file_cursor_next(checkpoint, &file, &error)) == WAL_OK) {
+        print_file(cli, &file);
     }
-    if (code == CLI_CONTINUE) {
-        name = cli->items[3];
-        code = cli_complete_name(cli, cli->session, 0, CLI_NAME_CHECKPOINT, &name);
-    }
-    if (code == CLI_CONTINUE) {
-        status = wal_file_cursor_open(cli->session, cli_slice(name), &checkpoint, &error);
-        while (status == WAL_OK && !cli_output_failed() &&
-               (status = wal_file_cursor_next(checkpoint, &file, &error)) == WAL_OK) {
-            print_file(cli, &file);
-        }
-        wal_file_cursor_close(checkpoint);
-        code =
-            status == WAL_OK || status == WAL_END ? CLI_OK : cli_report(cli, name, status, &error);
-    }
-    return code;
+    wal_file_cursor_close(checkpoint);
+    return status == WAL_END ? CLI_OK : cli_report(cli, name, status, &error);
 }
 
 /* --- checkpoint-diff ------------------------------------------------------ */
@@ -428,33 +399,21 @@ int verb_checkpoint_diff(struct cli *cli, int argc, char **argv)
     enum wal_status status;
     const char *before;
     const char *after;
-    int code = cli_begin_session(cli, argc, argv, NULL, 4, 5, WAL_OPEN_READ_ONLY);
 
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
+    cli_begin_session(cli, argc, argv, NULL, 4, 5, WAL_OPEN_READ_ONLY);
     before = cli->items[3];
     after = cli->count > 4 ? cli->items[4] : NULL;
-    code = cli_check_checkpoint_id(cli, "A", cli->items[3]);
-    if (code == CLI_CONTINUE) {
-        code = cli_check_checkpoint_id(cli, "B", after);
+    cli_check_checkpoint_id(cli, "A", before);
+    cli_check_checkpoint_id(cli, "B", after);
+    cli_complete_name(cli, 0, CLI_NAME_CHECKPOINT, &before);
+    cli_complete_name(cli, 0, CLI_NAME_CHECKPOINT, &after);
+    status =
+        wal_checkpoint_diff(cli->session, cli_slice(before), cli_slice(after), &changes, &error);
+    if (status == WAL_OK) {
+        status = print_changes(cli, changes, &error);
     }
-    if (code == CLI_CONTINUE) {
-        code = cli_complete_name(cli, cli->session, 0, CLI_NAME_CHECKPOINT, &before);
-    }
-    if (code == CLI_CONTINUE) {
-        code = cli_complete_name(cli, cli->session, 0, CLI_NAME_CHECKPOINT, &after);
-    }
-    if (code == CLI_CONTINUE) {
-        status = wal_checkpoint_diff(cli->session, cli_slice(before), cli_slice(after), &changes,
-                                     &error);
-        if (status == WAL_OK) {
-            status = print_changes(cli, changes, &error);
-        }
-        wal_file_change_cursor_close(changes);
-        code = status == WAL_OK ? CLI_OK : cli_report_file(cli, cli->items[0], status, &error);
-    }
-    return code;
+    wal_file_change_cursor_close(changes);
+    return cli_report_file(cli, cli->items[0], status, &error);
 }
 
 /* --- checkpoint-delete and checkpointing ---------------------------------- */
@@ -463,18 +422,12 @@ int verb_checkpoint_delete(struct cli *cli, int argc, char **argv)
 {
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
-    int code = cli_begin_session(cli, argc, argv, NULL, 4, 4, 0);
 
-    if (code == CLI_CONTINUE) {
-        code = cli_check_checkpoint_id(cli, "ID", cli->items[3]);
-    }
-    if (code == CLI_CONTINUE) {
-        status = wal_checkpoint_delete(cli->session, cli_slice(cli->items[3]), &error);
-        code = status == WAL_OK
-                   ? cli_print_done(cli, "checkpointId", cli->items[3], "deleted the checkpoint")
-                   : cli_report(cli, cli->items[3], status, &error);
-    }
-    return code;
+    cli_begin_session(cli, argc, argv, NULL, 4, 4, 0);
+    cli_check_checkpoint_id(cli, "ID", cli->items[3]);
+    status = wal_checkpoint_delete(cli->session, cli_slice(cli->items[3]), &error);
+    cli_check(cli, cli->items[3], status, &error);
+    return cli_print_done(cli, "checkpointId", cli->items[3], "deleted the checkpoint");
 }
 
 int verb_checkpointing(struct cli *cli, int argc, char **argv)
@@ -482,24 +435,17 @@ int verb_checkpointing(struct cli *cli, int argc, char **argv)
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
     bool is_on;
-    int code = cli_parse_operands(cli, argc, argv, NULL, 4, 4);
 
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
+    cli_parse_operands(cli, argc, argv, NULL, 4, 4);
     is_on = strcmp(cli->items[3], "on") == 0;
     if (!is_on && strcmp(cli->items[3], "off") != 0) {
-        return cli_error(cli, CLI_USAGE, cli->items[3], "is neither on nor off");
+        cli_fail(cli, CLI_USAGE, cli->items[3], "is neither on nor off");
     }
-    code = cli_open(cli, 0);
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
+    cli_open(cli, 0);
     status = wal_session_set_checkpointing(cli->session, is_on, &error);
-    code = status == WAL_OK ? cli_print_done(cli, "checkpointing", cli->items[3],
-                                             "checkpoints of this session are now")
-                            : cli_report(cli, cli->items[2], status, &error);
-    return code;
+    cli_check(cli, cli->items[2], status, &error);
+    return cli_print_done(cli, "checkpointing", cli->items[3],
+                          "checkpoints of this session are now");
 }
 
 /* --- import ------------------------------------------------------------- */
@@ -616,11 +562,8 @@ int verb_checkpoint_import(struct cli *cli, int argc, char **argv)
                                    .skipped = report_skipped,
                                    .progress = show_progress,
                                    .ctx = &import}};
-    int code = cli_begin_session(cli, argc, argv, options, 4, 4, 0);
 
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
+    cli_begin_session(cli, argc, argv, options, 4, 4, 0);
     import.in.root = cli_slice(root);
     import.in.store = cli->store;
     import.in.session = cli->session;
@@ -674,24 +617,17 @@ int verb_checkpoint_export(struct cli *cli, int argc, char **argv)
     struct progress progress;
     struct cli_checkpoint_export out = {
         .cli = cli, .progress = &progress, .exported = report, .ctx = cli};
-    int code = cli_parse_operands(cli, argc, argv, options, 4, 4);
 
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
+    cli_parse_operands(cli, argc, argv, options, 4, 4);
     if (layout == NULL || wal__checkpoint_layout_find(layout) == NULL) {
-        return cli_error(cli, CLI_USAGE, "--layout",
-                         layout == NULL ? "is required: sdk or spec11"
-                                        : "is neither sdk nor spec11");
+        cli_fail(cli, CLI_USAGE, "--layout",
+                 layout == NULL ? "is required: sdk or spec11" : "is neither sdk nor spec11");
     }
     out.layout = layout;
     out.name = cli->items[2];
     out.root = cli->items[3];
     progress_init(&progress, !cli->no_progress);
-    code = cli_open(cli, WAL_OPEN_READ_ONLY);
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
+    cli_open(cli, WAL_OPEN_READ_ONLY);
     out.store = cli->store;
     out.session = cli->session;
     return cli_checkpoint_export(&out);

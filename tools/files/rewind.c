@@ -207,91 +207,55 @@ static int rewind_files(const struct cli *cli, struct wal_session *session,
     struct wal_file_change_cursor *changes = NULL;
     enum wal_status status = wal_rewind(session, cli_slice(request->checkpoint), &request->options,
                                         &report.result, &changes, &error);
-    int code;
 
     if (status == WAL_OK) {
         status = collect_changes(changes, &report, &error);
     }
-    if (status == WAL_OK) {
-        if (!cli->json) {
-            print_rewound(cli, request, &report);
-        } else {
-            print_result(cli, &report);
-        }
-        /* A refusal is on standard error too. */
-        code = report.result.can_rewind != 0
-                   ? CLI_OK
-                   : cli_error(cli, CLI_NEGATIVE, request->checkpoint, "%s; no file was changed%s",
-                               report.result.error,
-                               report.result.status == WAL_ECHANGED ? " (--force rewinds anyway)"
-                                                                    : "");
+    cli_need(cli, cli_report_file(cli, request->checkpoint, status, &error));
+    if (!cli->json) {
+        print_rewound(cli, request, &report);
     } else {
-        code = cli_report_file(cli, request->checkpoint, status, &error);
+        print_result(cli, &report);
+    }
+    /* A refusal is on standard error too. */
+    if (report.result.can_rewind == 0) {
+        cli_fail(cli, CLI_NEGATIVE, request->checkpoint, "%s; no file was changed%s",
+                 report.result.error,
+                 report.result.status == WAL_ECHANGED ? " (--force rewinds anyway)" : "");
     }
     for (size_t i = 0; i < report.count; i++) {
         free((void *)(uintptr_t)report.items[i].path.data);
     }
     free(report.items);
     wal_file_change_cursor_close(changes);
-    return code;
+    return CLI_OK;
 }
 
 /* Sets the checkpoint to the newest one that is linked with the entry. */
-static int find_checkpoint(const struct cli *cli, struct wal_session *session,
-                           struct request *request)
+static void find_checkpoint(const struct cli *cli, struct request *request)
 {
     struct wal_checkpoint_info info = WAL_INIT(wal_checkpoint_info);
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_checkpoint_cursor *checkpoints = NULL;
     int64_t newest_ms = INT64_MIN;
-    enum wal_status status = wal_checkpoint_cursor_open(session, &checkpoints, &error);
+    enum wal_status status = wal_checkpoint_cursor_open(cli->session, &checkpoints, &error);
 
     while (status == WAL_OK &&
            (status = wal_checkpoint_cursor_next(checkpoints, &info, &error)) == WAL_OK) {
         if (cli_slice_equal(info.entry_id, cli_slice(request->to)) &&
             info.created_ms >= newest_ms) {
-            char *id = cli_copy_slice(info.id);
-            request->checkpoint = cli_keep_text(id);
+            request->checkpoint = cli_keep_slice(info.id);
             newest_ms = info.created_ms;
-            free(id);
         }
     }
     wal_checkpoint_cursor_close(checkpoints);
-    if (status != WAL_END) {
-        return cli_report(cli, request->to, status, &error);
-    }
+    cli_check(cli, request->to, status == WAL_END ? WAL_OK : status, &error);
     if (request->checkpoint == NULL) {
-        return cli_error_status(cli, WAL_ENOTFOUND, request->to,
-                                "no checkpoint was made at this entry; nothing was changed (see: "
-                                "agentwal checkpoints --json SESSION; head moves the conversation "
-                                "alone)");
+        cli_end(cli, cli_error_status(cli, WAL_ENOTFOUND, request->to,
+                                      "no checkpoint was made at this entry; nothing was changed "
+                                      "(see: agentwal checkpoints --json SESSION; head moves the "
+                                      "conversation alone)"));
     }
-    return CLI_CONTINUE;
-}
-
-/* Completes the names, and finds the checkpoint of --to. */
-static int find_names(const struct cli *cli, struct wal_session *session, struct request *request)
-{
-    int code = cli_complete_name(cli, session, 0, CLI_NAME_CHECKPOINT, &request->checkpoint);
-
-    if (code == CLI_CONTINUE) {
-        code = cli_complete_name(cli, session, 0, CLI_NAME_ENTRY, &request->to);
-    }
-    return code == CLI_CONTINUE && request->to != NULL ? find_checkpoint(cli, session, request)
-                                                       : code;
-}
-
-/* Checks the operands and names; sets the checkpoint. */
-static int check(const struct cli *cli, struct request *request)
-{
-    int count = request->to != NULL ? 3 : 4;
-    int code = cli_check_operands(cli, count, count);
-
-    if (code == CLI_CONTINUE) {
-        request->checkpoint = request->to == NULL ? cli->items[3] : NULL;
-        code = cli_check_checkpoint_id(cli, "CHECKPOINT", request->checkpoint);
-    }
-    return code;
 }
 
 int verb_rewind(struct cli *cli, int argc, char **argv)
@@ -312,19 +276,16 @@ int verb_rewind(struct cli *cli, int argc, char **argv)
         {.name = "head", .flag = &moves_head},
         {.name = NULL},
     };
-    int code = cli_parse(cli, argc, argv, options);
 
-    if (code == CLI_CONTINUE) {
-        code = check(cli, &request);
-    }
-    if (code == CLI_CONTINUE) {
-        code = cli_open(cli, 0);
-    }
-    if (code == CLI_CONTINUE) {
-        code = find_names(cli, cli->session, &request);
-    }
-    if (code != CLI_CONTINUE) {
-        return code;
+    cli_parse(cli, argc, argv, options);
+    cli_check_operands(cli, request.to != NULL ? 3 : 4, request.to != NULL ? 3 : 4);
+    request.checkpoint = request.to == NULL ? cli->items[3] : NULL;
+    cli_check_checkpoint_id(cli, "CHECKPOINT", request.checkpoint);
+    cli_open(cli, 0);
+    cli_complete_name(cli, 0, CLI_NAME_CHECKPOINT, &request.checkpoint);
+    cli_complete_name(cli, 0, CLI_NAME_ENTRY, &request.to);
+    if (request.to != NULL) {
+        find_checkpoint(cli, &request);
     }
     wanted->root = cli_slice(directory);
     wanted->expected = cli_slice(expected);

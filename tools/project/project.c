@@ -603,20 +603,20 @@ static bool has_legacy_projects(struct wal_store *store, const char *directory)
     return has;
 }
 
-int project_open_updated(struct cli *cli, const char *directory)
+void project_open_updated(struct cli *cli, const char *directory)
 {
     struct wal_open_options options = cli_open_options(cli, 0);
     struct wal_store *written = NULL;
     char project[CLI_PROJECT_SIZE];
     uint64_t count = 0;
-    int code = cli_use_store(cli, cli->items[1], WAL_OPEN_READ_ONLY);
 
-    if (code != CLI_CONTINUE || directory == NULL || !has_legacy_projects(cli->store, directory)) {
-        return code;
+    cli_use_store(cli, cli->items[1], WAL_OPEN_READ_ONLY);
+    if (directory == NULL || !has_legacy_projects(cli->store, directory)) {
+        return;
     }
     cli_project_find(directory, false, project);
     if (strcmp(project, CLI_PROJECT_GLOBAL) == 0) {
-        return code;
+        return;
     }
     wal_close(cli->store, NULL);
     cli->store = NULL;
@@ -624,5 +624,5 @@ int project_open_updated(struct cli *cli, const char *directory)
         project_refresh(written, directory, project, &count, NULL);
         wal_close(written, NULL);
     }
-    return cli_use_store(cli, cli->items[1], WAL_OPEN_READ_ONLY);
+    cli_use_store(cli, cli->items[1], WAL_OPEN_READ_ONLY);
 }

@@ -45,8 +45,8 @@ enum wal_status project_refresh(struct wal_store *store, const char *directory, 
 enum wal_status project_refresh_all(struct wal_store *store, uint64_t *count,
                                     struct wal_error *error);
 
-/* Opens a store for reading, as cli_open_store does, after updating the sessions of the directory;
+/* Opens a store for reading, as cli_use_store does, after updating the sessions of the directory;
  * null: no update. A failed update is ignored. */
-int project_open_updated(struct cli *cli, const char *directory);
+void project_open_updated(struct cli *cli, const char *directory);
 
 #endif

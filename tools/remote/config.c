@@ -172,7 +172,7 @@ int remote_config_read(const struct cli *cli, const char *store, bool required,
         return cli_error(cli, CLI_FAILED, file_name,
                          "is damaged, or of a newer agentwal; remove it and add the remote again");
     }
-    return CLI_CONTINUE;
+    return CLI_OK;
 }
 
 void remote_note_fenced(const struct cli *cli)
@@ -252,22 +252,20 @@ int remote_config_write(const struct cli *cli, const char *store,
         error_number = cli_atomic_file_commit(&file, file_name, true, 0);
     }
     close(directory);
-    return error_number == 0 ? CLI_CONTINUE : report(cli, "writing it", error_number);
+    return error_number == 0 ? CLI_OK : report(cli, "writing it", error_number);
 }
 
-int remote_config_remove(const struct cli *cli, const char *store)
+void remote_config_remove(const struct cli *cli, const char *store)
 {
     int directory = open_store_directory(store);
-    int error_number = 0;
 
     if (directory < 0) {
-        return report(cli, "opening the store", errno);
+        cli_end(cli, report(cli, "opening the store", errno));
     }
     if (unlinkat(directory, file_name, 0) != 0 || fsync(directory) != 0) {
-        error_number = errno;
+        cli_end(cli, report(cli, "removing it", errno));
     }
     close(directory);
-    return error_number == 0 ? CLI_CONTINUE : report(cli, "removing it", error_number);
 }
 
 int remote_config_lock(const struct cli *cli, const char *store, bool required, int *lock)
@@ -291,7 +289,7 @@ int remote_config_lock(const struct cli *cli, const char *store, bool required, 
                    : report(cli, "locking the store", error_number);
     }
     *lock = fd;
-    return CLI_CONTINUE;
+    return CLI_OK;
 }
 
 /* --- a remote ----------------------------------------------------------- */
@@ -313,19 +311,29 @@ int32_t remote_wait(void *ctx, uint64_t waited_ms, const struct wal_error *why)
     return 0;
 }
 
-int remote_open(const struct cli *cli, const char *what, const char *url,
-                struct wal_remote **remote)
+struct wal_remote *remote_open(const struct cli *cli, const char *what, const char *url)
 {
     static struct remote_wait wait; /* outlives all remotes */
     struct wal_error error = CLI_ERROR_INIT;
-    enum wal_status status = wal_remote_open(url, remote, &error);
+    struct wal_remote *remote = NULL;
+    enum wal_status status = wal_remote_open(url, &remote, &error);
 
     wait.cli = cli;
     wait.what = what;
     if (status == WAL_OK) {
-        status = wal_remote_set_wait(*remote, remote_wait, &wait, &error);
+        status = wal_remote_set_wait(remote, remote_wait, &wait, &error);
     }
-    return status == WAL_OK ? CLI_CONTINUE : remote_report(cli, what, status, &error);
+    cli_need(cli, remote_report(cli, what, status, &error));
+    return remote;
+}
+
+void remote_copy_url(const struct cli *cli, const char *what, const char *url,
+                     char copy[REMOTE_URL_SIZE])
+{
+    if (strlen(url) >= REMOTE_URL_SIZE) {
+        cli_fail(cli, CLI_USAGE, what, "is too long");
+    }
+    memcpy(copy, url, strlen(url) + 1);
 }
 
 /* Reads 32 hexadecimal digits, with or without hyphens. */
@@ -350,9 +358,9 @@ static bool parse_store_id(const char *text, uint8_t uuid[16])
     return count == 32;
 }
 
-int remote_read_store_id(const struct cli *cli, const char *text, uint8_t uuid[16])
+void remote_read_store_id(const struct cli *cli, const char *text, uint8_t uuid[16])
 {
-    return text == NULL || parse_store_id(text, uuid)
-               ? CLI_CONTINUE
-               : cli_error(cli, CLI_USAGE, "--store-id", "\"%s\" is not the id of a store", text);
+    if (text != NULL && !parse_store_id(text, uuid)) {
+        cli_fail(cli, CLI_USAGE, "--store-id", "\"%s\" is not the id of a store", text);
+    }
 }

@@ -37,6 +37,9 @@ static const char *advice(enum wal_status status)
 int remote_report(const struct cli *cli, const char *what, enum wal_status status,
                   const struct wal_error *error)
 {
+    if (status == WAL_OK) {
+        return CLI_OK;
+    }
     /* A remote that is none; what the command line lacks names no object. */
     if (status == WAL_EINVAL && error->file[0] != '\0') {
         return cli_error(cli, CLI_NEGATIVE, error->file, "%s", error->text);

@@ -32,50 +32,33 @@ struct check_remote {
 /* --- what is checked ---------------------------------------------------- */
 
 /* Reads the URL, and the id, of the store in a directory. */
-static int read_store(struct check_remote *check, const char *path)
+static void read_store(struct check_remote *check, const char *path)
 {
     struct wal_store_info info = WAL_INIT(wal_store_info);
     struct remote_config config = {.url = ""};
     struct wal_error error = CLI_ERROR_INIT;
-    struct wal_store *store = NULL;
-    enum wal_status status;
-    int code = cli_open_store(check->cli, path, WAL_OPEN_READ_ONLY, &store);
+    struct wal_store *store = cli_open_store(check->cli, path, WAL_OPEN_READ_ONLY);
+    enum wal_status status = wal_store_get_info(store, &info, &error);
 
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
-    status = wal_store_get_info(store, &info, &error);
-    if (status != WAL_OK) {
-        code = remote_report(check->cli, path, status, &error);
-    } else {
-        memcpy(check->uuid, info.uuid, sizeof(check->uuid));
-        check->has_uuid = true;
-    }
-    if (code == CLI_CONTINUE) {
-        code = remote_config_read(check->cli, path, true, &config);
-    }
+    cli_need(check->cli, remote_report(check->cli, path, status, &error));
+    memcpy(check->uuid, info.uuid, sizeof(check->uuid));
+    check->has_uuid = true;
+    cli_need(check->cli, remote_config_read(check->cli, path, true, &config));
     memcpy(check->url, config.url, sizeof(check->url));
-    return cli_close_store(check->cli, path, store, code);
+    cli_need(check->cli, cli_close_store(check->cli, path, store, CLI_OK));
 }
 
-static int read_target(struct check_remote *check, const char *target, const char *store_id)
+static void read_target(struct check_remote *check, const char *target, const char *store_id)
 {
-    int code = remote_read_store_id(check->cli, store_id, check->uuid);
-
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
+    remote_read_store_id(check->cli, store_id, check->uuid);
     check->has_uuid = store_id != NULL;
-    if (strstr(target, "://") == NULL) {
-        return store_id == NULL ? read_store(check, target)
-                                : cli_error(check->cli, CLI_USAGE, "--store-id",
-                                            "not allowed: the store has its id");
+    if (strstr(target, "://") != NULL) {
+        remote_copy_url(check->cli, "--remote", target, check->url);
+    } else if (store_id != NULL) {
+        cli_fail(check->cli, CLI_USAGE, "--store-id", "not allowed: the store has its id");
+    } else {
+        read_store(check, target);
     }
-    if (strlen(target) >= sizeof(check->url)) {
-        return cli_error(check->cli, CLI_USAGE, "--remote", "is too long");
-    }
-    memcpy(check->url, target, strlen(target) + 1);
-    return CLI_CONTINUE;
 }
 
 /* --- the report --------------------------------------------------------- */
@@ -142,14 +125,10 @@ static void end_text(const struct check_remote *check)
 static int run(struct check_remote *check)
 {
     struct wal_error error = CLI_ERROR_INIT;
-    struct wal_remote *remote = NULL;
+    struct wal_remote *remote = remote_open(check->cli, "--remote", check->url);
     enum wal_status status;
     bool is_complete;
-    int code = remote_open(check->cli, "--remote", check->url, &remote);
 
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
     begin_report(check);
     status = wal_remote_check(remote, check->has_uuid ? check->uuid : NULL, see, check,
                               &check->result, &error);
@@ -169,9 +148,9 @@ static int run(struct check_remote *check)
 int remote_check(const struct cli *cli, const char *target, const char *store_id)
 {
     struct check_remote check = {.cli = cli, .result = WAL_INIT(wal_remote_check_result)};
-    int code = read_target(&check, target, store_id);
 
-    return code == CLI_CONTINUE ? run(&check) : code;
+    read_target(&check, target, store_id);
+    return run(&check);
 }
 
 /* --- the verb ----------------------------------------------------------- */
@@ -198,122 +177,104 @@ struct request {
 };
 
 /* Opens the store of the command line, which is no replica. */
-static int open_store(struct request *request)
+static void open_store(struct request *request)
 {
     struct wal_store_info info = WAL_INIT(wal_store_info);
     struct wal_error error = CLI_ERROR_INIT;
-    int code = cli_use_store(request->cli, request->path, 0);
     enum wal_status status;
 
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
+    cli_use_store(request->cli, request->path, 0);
     status = wal_store_get_info(request->cli->store, &info, &error);
-    if (status != WAL_OK) {
-        return cli_report(request->cli, request->path, status, &error);
+    cli_check(request->cli, request->path, status, &error);
+    if (info.is_replica != 0) {
+        cli_end(request->cli,
+                cli_error_status(request->cli, WAL_EREADONLY, request->path,
+                                 "the store is a replica, which follows another one; to write to "
+                                 "it: agentwal remote pull --take-over URL %s",
+                                 request->path));
     }
-    return info.is_replica == 0 ? CLI_CONTINUE
-                                : cli_error_status(request->cli, WAL_EREADONLY, request->path,
-                                                   "the store is a replica, which follows "
-                                                   "another one; to write to it: agentwal remote "
-                                                   "pull --take-over URL %s",
-                                                   request->path);
+}
+
+static void read_config(struct request *request)
+{
+    cli_need(request->cli, remote_config_read(request->cli, request->path, true, &request->config));
 }
 
 /* Opens the store of the command line, and the remote that it has. */
-static int open_both(struct request *request)
+static void open_both(struct request *request)
 {
-    int code = open_store(request);
+    open_store(request);
+    read_config(request);
+    request->remote = remote_open(request->cli, "URL", request->config.url);
+}
 
-    if (code == CLI_CONTINUE) {
-        code = remote_config_read(request->cli, request->path, true, &request->config);
-    }
-    return code == CLI_CONTINUE
-               ? remote_open(request->cli, "URL", request->config.url, &request->remote)
-               : code;
+/* Waits for no other process that pushes. */
+static int lock_store(const struct request *request)
+{
+    int lock = -1;
+
+    cli_need(request->cli, remote_config_lock(request->cli, request->path, true, &lock));
+    return lock;
 }
 
 /* --- add ---------------------------------------------------------------- */
 
 /* Refuses to go from one remote to another without --replace. */
-static int check_former(const struct request *request, const char *url)
+static void check_former(const struct request *request, const char *url)
 {
     struct remote_config former = {.url = ""};
     int code = remote_config_read(request->cli, request->path, false, &former);
 
-    if (code == CLI_CONTINUE && strcmp(former.url, url) != 0 && !request->replaces) {
-        return cli_error(request->cli, CLI_NEGATIVE, request->path,
-                         "the store has the remote %s; --replace takes another one", former.url);
+    if (code == CLI_OK && strcmp(former.url, url) != 0 && !request->replaces) {
+        cli_fail(request->cli, CLI_NEGATIVE, request->path,
+                 "the store has the remote %s; --replace takes another one", former.url);
     }
-    return code == CLI_FAILED && !request->replaces ? code : CLI_CONTINUE;
+    cli_need(request->cli, code == CLI_FAILED && !request->replaces ? code : CLI_OK);
 }
 
 static int add(struct request *request)
 {
     const char *url = request->cli->items[3];
     struct wal_error error = CLI_ERROR_INIT;
+    char copy[REMOTE_URL_SIZE];
     enum wal_status status;
-    int code;
 
-    if (strlen(url) >= sizeof(request->config.url)) {
-        return cli_error(request->cli, CLI_USAGE, "URL", "is too long");
-    }
-    code = open_store(request);
-    if (code == CLI_CONTINUE) {
-        code = check_former(request, url);
-    }
-    if (code == CLI_CONTINUE) {
-        code = remote_open(request->cli, "URL", url, &request->remote);
-    }
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
+    remote_copy_url(request->cli, "URL", url, copy);
+    open_store(request);
+    check_former(request, url);
+    request->remote = remote_open(request->cli, "URL", url);
     status = wal_remote_probe(request->remote, &error);
     if (status == WAL_EINVAL) {
-        return cli_error(request->cli, CLI_NEGATIVE, url, "%s", error.text);
+        cli_fail(request->cli, CLI_NEGATIVE, url, "%s", error.text);
     }
-    if (status != WAL_OK) {
-        return remote_report(request->cli, url, status, &error);
-    }
-    if (remote_config_read(request->cli, request->path, false, &request->config) != CLI_CONTINUE) {
+    cli_need(request->cli, remote_report(request->cli, url, status, &error));
+    if (remote_config_read(request->cli, request->path, false, &request->config) != CLI_OK) {
         remote_config_init(&request->config);
     }
     if (strcmp(request->config.url, url) != 0) {
         request->config.mark_count = 0;
     }
-    memcpy(request->config.url, url, strlen(url) + 1);
-    code = remote_config_write(request->cli, request->path, &request->config);
-    if (code == CLI_CONTINUE) {
-        remote_print_url(request->cli, "added", url);
-        code = CLI_OK;
-    }
-    return code;
+    memcpy(request->config.url, copy, sizeof(copy));
+    cli_need(request->cli, remote_config_write(request->cli, request->path, &request->config));
+    remote_print_url(request->cli, "added", url);
+    return CLI_OK;
 }
 
 /* --- remove, list ------------------------------------------------------- */
 
 static int remove_remote(struct request *request)
 {
-    int lock = -1;
-    int code = remote_config_read(request->cli, request->path, true, &request->config);
+    int lock;
 
-    if (code == CLI_CONTINUE) {
-        code = remote_config_lock(request->cli, request->path, true, &lock);
-    }
-    if (code == CLI_CONTINUE) {
-        code = remote_config_remove(request->cli, request->path);
-    }
-    if (code == CLI_CONTINUE) {
-        remote_print_url(request->cli, "removed", request->config.url);
-        cli_note(request->cli, request->config.url,
-                 "what is there remains; to push there again: agentwal remote "
-                 "add, then agentwal remote push --take-over");
-        code = CLI_OK;
-    }
-    if (lock >= 0) {
-        close(lock);
-    }
-    return code;
+    read_config(request);
+    lock = lock_store(request);
+    remote_config_remove(request->cli, request->path);
+    remote_print_url(request->cli, "removed", request->config.url);
+    cli_note(request->cli, request->config.url,
+             "what is there remains; to push there again: agentwal remote "
+             "add, then agentwal remote push --take-over");
+    close(lock);
+    return CLI_OK;
 }
 
 static int list(struct request *request)
@@ -321,14 +282,11 @@ static int list(struct request *request)
     const char *url = request->cli->items[3];
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
-    int code = remote_open(request->cli, "URL", url, &request->remote);
 
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
+    request->remote = remote_open(request->cli, "URL", url);
     status = wal_remote_list(request->remote, remote_print_store, (void *)(uintptr_t)request->cli,
                              &error);
-    return status == WAL_OK ? CLI_OK : remote_report(request->cli, url, status, &error);
+    return remote_report(request->cli, url, status, &error);
 }
 
 /* --- sessions ----------------------------------------------------------- */
@@ -340,20 +298,14 @@ static int list_sessions(struct request *request)
     struct wal_error error = CLI_ERROR_INIT;
     uint8_t uuid[16];
     enum wal_status status;
-    int code = remote_read_store_id(cli, request->store_id, uuid);
 
-    if (code == CLI_CONTINUE) {
-        code = remote_open(cli, "URL", url, &request->remote);
-    }
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
+    remote_read_store_id(cli, request->store_id, uuid);
+    request->remote = remote_open(cli, "URL", url);
     cli_start_pager(cli);
     status = wal_remote_list_sessions(request->remote, request->store_id != NULL ? uuid : NULL,
                                       remote_print_session, (void *)(uintptr_t)cli, &error);
     /* The reader of the output has had enough. */
-    return status == WAL_OK || status == WAL_ECALLBACK ? CLI_OK
-                                                       : remote_report(cli, url, status, &error);
+    return status == WAL_ECALLBACK ? CLI_OK : remote_report(cli, url, status, &error);
 }
 
 /* --- push --------------------------------------------------------------- */
@@ -365,8 +317,7 @@ static int32_t keep(void *ctx, const struct wal_remote_mark *marks, uint64_t cou
 
     memcpy(request->config.marks, marks, (size_t)count * sizeof(marks[0]));
     request->config.mark_count = count;
-    return remote_config_write(request->cli, request->path, &request->config) == CLI_CONTINUE ? 0
-                                                                                              : EIO;
+    return remote_config_write(request->cli, request->path, &request->config) == CLI_OK ? 0 : EIO;
 }
 
 /* Keeps for other verbs whether another writer has taken over. */
@@ -418,15 +369,18 @@ static int push_once(struct request *request, struct wal_remote_writer *writer)
     return code;
 }
 
-static int parse_rate(const struct request *request, uint64_t *rate)
+/* Returns the argument of --rate; 0: not given. */
+static uint32_t parse_rate(const struct request *request)
 {
-    int code = request->rate == NULL
-                   ? CLI_CONTINUE
-                   : cli_parse_number(request->cli, "--rate", request->rate, 10000, rate);
+    uint64_t rate = 0;
 
-    return code == CLI_CONTINUE && request->rate != NULL && *rate == 0
-               ? cli_error(request->cli, CLI_USAGE, "--rate", "'0' is not a number from 1 to 10000")
-               : code;
+    if (request->rate != NULL) {
+        cli_parse_number(request->cli, "--rate", request->rate, 10000, &rate);
+        if (rate == 0) {
+            cli_fail(request->cli, CLI_USAGE, "--rate", "'0' is not a number from 1 to 10000");
+        }
+    }
+    return (uint32_t)rate;
 }
 
 /* Starts writing as this copy of the store. */
@@ -444,19 +398,15 @@ static int open_writer(struct request *request, struct wal_remote_writer **write
     options.ctx = request;
     status = wal_remote_writer_open(request->remote, request->cli->store, &options, writer, &error);
     keep_fenced(request, status);
-    return status == WAL_OK ? CLI_CONTINUE
-                            : remote_report(request->cli, request->config.url, status, &error);
+    return remote_report(request->cli, request->config.url, status, &error);
 }
 
 static int push_locked(struct request *request)
 {
     struct wal_remote_writer *writer = NULL;
-    uint64_t rate = 0;
-    int code = parse_rate(request, &rate);
+    uint32_t rate = parse_rate(request);
+    int code;
 
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
     if (request->takes_over) {
         note_writer(request);
     }
@@ -464,11 +414,11 @@ static int push_locked(struct request *request)
         remote_ship_init();
     }
     code = open_writer(request, &writer);
-    if (code != CLI_CONTINUE) {
+    if (code != CLI_OK) {
         return code;
     }
     code = request->follows ? remote_ship(request->cli, request->config.url, request->remote,
-                                          request->cli->store, writer, (uint32_t)rate)
+                                          request->cli->store, writer, rate)
                             : push_once(request, writer);
     wal_remote_writer_close(writer);
     return code;
@@ -480,7 +430,7 @@ static int push_holding(struct request *request, int lock)
     /* Another process may have pushed meanwhile. */
     int code = remote_config_read(request->cli, request->path, true, &request->config);
 
-    if (code == CLI_CONTINUE) {
+    if (code == CLI_OK) {
         code = push_locked(request);
     }
     close(lock);
@@ -489,13 +439,8 @@ static int push_holding(struct request *request, int lock)
 
 static int push(struct request *request)
 {
-    int lock = -1;
-    int code = open_both(request);
-
-    if (code == CLI_CONTINUE) {
-        code = remote_config_lock(request->cli, request->path, true, &lock);
-    }
-    return code == CLI_CONTINUE ? push_holding(request, lock) : code;
+    open_both(request);
+    return push_holding(request, lock_store(request));
 }
 
 /* --- handoff ------------------------------------------------------------ */
@@ -513,7 +458,7 @@ static int store_up_to(struct request *request, uint64_t wanted)
         int code = remote_config_lock(request->cli, request->path, waits == HANDOFF_WAITS, &lock);
 
         if (code != CLI_NEGATIVE) {
-            return code == CLI_CONTINUE ? push_holding(request, lock) : code;
+            return code == CLI_OK ? push_holding(request, lock) : code;
         }
         status = wal_store_wait(request->cli->store, &sequence, WAL_CLUSTER, HANDOFF_WAIT_MS, NULL);
         if (status == WAL_OK) {
@@ -538,11 +483,11 @@ static void keep_session(const struct request *request, const char *session)
 
 /* The session is marked: nothing is added to it any more. Stores it to its end, and gives it
  * away. */
-static int give_away(struct request *request, struct wal_session *handle, const char *session)
+static int give_away(struct request *request, const char *session)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal_error error = CLI_ERROR_INIT;
-    enum wal_status status = wal_session_get_info(handle, &info, &error);
+    enum wal_status status = wal_session_get_info(request->cli->session, &info, &error);
     int code = CLI_OK;
 
     if (status == WAL_OK) {
@@ -564,24 +509,15 @@ static int give_away(struct request *request, struct wal_session *handle, const 
 static int handoff(struct request *request)
 {
     const char *session = request->cli->items[3];
-    struct wal_session *handle = NULL;
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
-    int code = open_both(request);
+    int code;
 
-    if (code == CLI_CONTINUE) {
-        code = cli_open_session_exact(request->cli, request->cli->store, session, &handle);
-    }
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
+    open_both(request);
+    cli_use_session_exact(request->cli, session);
     status = wal_remote_handoff(request->remote, request->cli->store, cli_slice(session), &error);
-    if (status == WAL_EBUSY) {
-        code = give_away(request, handle, session);
-    } else {
-        code = status == WAL_OK ? CLI_OK : remote_report(request->cli, session, status, &error);
-    }
-    wal_session_close(handle);
+    code = status == WAL_EBUSY ? give_away(request, session)
+                               : remote_report(request->cli, session, status, &error);
     if (code == CLI_OK) {
         cli_note(request->cli, session,
                  "the next machine that resumes it has it; appends to it are refused here");
@@ -609,32 +545,22 @@ static int pull(struct request *request)
     struct wal_remote_pull_result result = WAL_INIT(wal_remote_pull_result);
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
-    int code = remote_read_store_id(cli, request->store_id, options.uuid);
 
-    if (code == CLI_CONTINUE && strlen(url) >= sizeof(request->config.url)) {
-        code = cli_error(cli, CLI_USAGE, "URL", "is too long");
-    }
-    if (code == CLI_CONTINUE) {
-        code = remote_open(cli, "URL", url, &request->remote);
-    }
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
+    remote_read_store_id(cli, request->store_id, options.uuid);
+    remote_copy_url(cli, "URL", url, request->config.url);
+    request->remote = remote_open(cli, "URL", url);
     if (request->follows) {
         return remote_follow(cli, request->remote, path, &options);
     }
     if (request->takes_over) {
         remote_config_init(&request->config);
-        memcpy(request->config.url, url, strlen(url) + 1);
         memcpy(options.writer, request->config.writer, sizeof(options.writer));
         options.flags = WAL_REMOTE_PULL_TAKE_OVER;
         options.keep = keep_taken;
         options.ctx = request;
     }
     status = wal_remote_pull(request->remote, path, &options, &result, &error);
-    if (status != WAL_OK) {
-        return remote_report(cli, path, status, &error);
-    }
+    cli_need(cli, remote_report(cli, path, status, &error));
     remote_print_pull(cli, path, request->takes_over, &result);
     return CLI_OK;
 }
@@ -652,7 +578,7 @@ static void count_reader(void *ctx, int32_t process, uint64_t bytes)
 }
 
 /* Erases in the store what is deleted and redacted. */
-static int erase_store(struct request *request)
+static void erase_store(struct request *request)
 {
     uint64_t readers = 0;
     struct wal_store_compact_options options = WAL_INIT(wal_store_compact_options);
@@ -664,14 +590,12 @@ static int erase_store(struct request *request)
     options.reader = count_reader;
     options.ctx = &readers;
     status = wal_store_compact(request->cli->store, &options, &result, &error);
-    if (status != WAL_OK) {
-        return cli_report(request->cli, request->path, status, &error);
+    cli_check(request->cli, request->path, status, &error);
+    if (result.refused != 0 || readers != 0) {
+        cli_fail(request->cli, CLI_NEGATIVE, request->path,
+                 "the store itself holds what is to be erased yet; agentwal gc --erase says where; "
+                 "nothing was erased in the remote");
     }
-    return result.refused == 0 && readers == 0
-               ? CLI_CONTINUE
-               : cli_error(request->cli, CLI_NEGATIVE, request->path,
-                           "the store itself holds what is to be erased yet; agentwal gc --erase "
-                           "says where; nothing was erased in the remote");
 }
 
 /* Erases in the remote what the store has erased. */
@@ -681,11 +605,9 @@ static int erase_remote(struct request *request)
     struct wal_remote_writer *writer = NULL;
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
-    int code = open_writer(request, &writer);
+    int code;
 
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
+    cli_need(request->cli, open_writer(request, &writer));
     status = wal_remote_erase(writer, &result, &error);
     wal_remote_writer_close(writer);
     if (status != WAL_OK) {
@@ -702,23 +624,14 @@ static int erase_remote(struct request *request)
 
 static int erase(struct request *request)
 {
-    int lock = -1;
-    int code = open_both(request);
+    int lock;
+    int code;
 
-    if (code == CLI_CONTINUE) {
-        code = remote_config_lock(request->cli, request->path, true, &lock);
-    }
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
-    /* Another process may have pushed meanwhile. */
-    code = remote_config_read(request->cli, request->path, true, &request->config);
-    if (code == CLI_CONTINUE) {
-        code = erase_store(request);
-    }
-    if (code == CLI_CONTINUE) {
-        code = erase_remote(request);
-    }
+    open_both(request);
+    lock = lock_store(request);
+    read_config(request); /* another process may have pushed meanwhile */
+    erase_store(request);
+    code = erase_remote(request);
     close(lock);
     return code;
 }
@@ -729,15 +642,11 @@ static int compact(struct request *request)
     struct wal_remote_compact_result result = WAL_INIT(wal_remote_compact_result);
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
-    int code;
 
     if (request->erases) {
         return erase(request);
     }
-    code = open_both(request);
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
+    open_both(request);
     if (request->is_now) {
         options.flags |= WAL_REMOTE_COMPACT_NOW;
     }
@@ -745,9 +654,7 @@ static int compact(struct request *request)
         options.flags |= WAL_REMOTE_COMPACT_NOW | WAL_REMOTE_COMPACT_ANEW;
     }
     status = wal_remote_compact(request->remote, request->cli->store, &options, &result, &error);
-    if (status != WAL_OK) {
-        return remote_report(request->cli, request->config.url, status, &error);
-    }
+    cli_need(request->cli, remote_report(request->cli, request->config.url, status, &error));
     remote_print_compact(request->cli, request->config.url, &result);
     return CLI_OK;
 }
@@ -759,11 +666,8 @@ static int print_status(struct request *request)
     struct wal_remote_status found = WAL_INIT(wal_remote_status);
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
-    int code = open_both(request);
 
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
+    open_both(request);
     status = wal_remote_get_status(request->remote, request->cli->store, &found, &error);
     if (status == WAL_OK || status == WAL_ECONFLICT) {
         bool is_writer = found.epoch > 0 &&
@@ -771,8 +675,7 @@ static int print_status(struct request *request)
 
         remote_print_status(request->cli, request->config.url, is_writer, status == WAL_OK, &found);
     }
-    return status == WAL_OK ? CLI_OK
-                            : remote_report(request->cli, request->config.url, status, &error);
+    return remote_report(request->cli, request->config.url, status, &error);
 }
 
 /* --- the verb ----------------------------------------------------------- */
@@ -793,45 +696,41 @@ static const struct command {
     {"sessions", 1, list_sessions},
 };
 
-static const struct command *find_command(const char *name)
+static const struct command *find_command(const struct cli *cli)
 {
-    for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
-        if (strcmp(commands[i].name, name) == 0) {
+    for (size_t i = 0; cli->count > 1 && i < sizeof(commands) / sizeof(commands[0]); i++) {
+        if (strcmp(commands[i].name, cli->items[1]) == 0) {
             return &commands[i];
         }
     }
-    return NULL;
+    cli_fail(cli, CLI_USAGE, cli->count > 2 ? cli->items[1] : "remote",
+             "what to do is add, remove, list, sessions, push, pull, "
+             "status, handoff or compact");
 }
 
-/* Checks that the command is there, and has what it takes. */
-static int check_request(const struct request *request, const struct command **command)
+/* Checks that the command has the options and operands. */
+static void check_request(const struct request *request, const struct command *command)
 {
     const struct cli *cli = request->cli;
+    bool is_push = command->run == push;
+    bool is_pull = command->run == pull;
 
-    *command = cli->count > 1 ? find_command(cli->items[1]) : NULL;
-    if (*command == NULL) {
-        return cli_error(cli, CLI_USAGE, cli->count > 2 ? cli->items[1] : "remote",
-                         "what to do is add, remove, list, sessions, push, pull, "
-                         "status, handoff or compact");
+    if (request->takes_over && !is_push && !is_pull) {
+        cli_fail(cli, CLI_USAGE, "--take-over", "is an option of push and pull");
     }
-    if (request->takes_over && (*command)->run != push && (*command)->run != pull) {
-        return cli_error(cli, CLI_USAGE, "--take-over", "is an option of push and pull");
-    }
-    if ((request->store_id != NULL && (*command)->run != pull &&
-         (*command)->run != list_sessions) ||
-        (request->replaces && (*command)->run != add) ||
-        (request->follows && (*command)->run != push && (*command)->run != pull) ||
-        (request->rate != NULL && (*command)->run != push) ||
-        ((request->is_now || request->is_anew || request->erases) && (*command)->run != compact)) {
-        return cli_error(cli, CLI_USAGE, (*command)->name, "has no such option");
+    if ((request->store_id != NULL && !is_pull && command->run != list_sessions) ||
+        (request->replaces && command->run != add) || (request->follows && !is_push && !is_pull) ||
+        (request->rate != NULL && !is_push) ||
+        ((request->is_now || request->is_anew || request->erases) && command->run != compact)) {
+        cli_fail(cli, CLI_USAGE, command->name, "has no such option");
     }
     if (request->rate != NULL && !request->follows) {
-        return cli_error(cli, CLI_USAGE, "--rate", "needs --follow");
+        cli_fail(cli, CLI_USAGE, "--rate", "needs --follow");
     }
-    if (request->follows && request->takes_over && (*command)->run == pull) {
-        return cli_error(cli, CLI_USAGE, "--follow", "not allowed with --take-over");
+    if (request->follows && request->takes_over && is_pull) {
+        cli_fail(cli, CLI_USAGE, "--follow", "not allowed with --take-over");
     }
-    return cli_check_operands(cli, 3 + (*command)->operands, 3 + (*command)->operands);
+    cli_check_operands(cli, 3 + command->operands, 3 + command->operands);
 }
 
 int remote_run(struct cli *cli, int argc, char **argv)
@@ -848,16 +747,14 @@ int remote_run(struct cli *cli, int argc, char **argv)
         {.name = "erase", .flag = &request.erases},
         {.name = NULL},
     };
-    const struct command *command = NULL;
-    int code = cli_parse(cli, argc, argv, options);
+    const struct command *command;
+    int code;
 
-    if (code == CLI_CONTINUE) {
-        code = check_request(&request, &command);
-    }
-    if (code == CLI_CONTINUE) {
-        request.path = cli->items[2];
-        code = command->run(&request);
-    }
+    cli_parse(cli, argc, argv, options);
+    command = find_command(cli);
+    check_request(&request, command);
+    request.path = cli->items[2];
+    code = command->run(&request);
     wal_remote_close(request.remote);
     return code;
 }
@@ -929,16 +826,11 @@ static int print_tail(const struct resume_request *request, const char *id)
     const struct walcat_options view = {
         .tail = TAIL, .text = !request->cli->json, .store = request->cli->store};
     struct wal_error error = CLI_ERROR_INIT;
-    struct wal_session *session = NULL;
-    enum wal_status status = wal_session_open(request->cli->store, cli_slice(id), &session, &error);
-    int code;
+    enum wal_status status =
+        wal_session_open(request->cli->store, cli_slice(id), &request->cli->session, &error);
 
-    if (status != WAL_OK) {
-        return cli_report(request->cli, id, status, &error);
-    }
-    code = walcat_print_entries(request->cli, session, &view);
-    wal_session_close(session);
-    return code;
+    cli_check(request->cli, id, status, &error);
+    return walcat_print_entries(request->cli, request->cli->session, &view);
 }
 
 /* --- the two ways ------------------------------------------------------- */
@@ -950,23 +842,16 @@ static int bring(struct resume_request *request)
     struct wal_error error = CLI_ERROR_INIT;
     char *replicas = NULL;
     enum wal_status status;
-    int code = remote_read_store_id(request->cli, request->store_id, options.uuid);
 
-    if (code == CLI_CONTINUE) {
-        code = remote_open(request->cli, "URL", request->url, &request->remote);
-    }
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
+    remote_read_store_id(request->cli, request->store_id, options.uuid);
+    request->remote = remote_open(request->cli, "URL", request->url);
     replicas = cli_format("%s/remotes", request->path);
     options.flags = request->takes_over ? WAL_REMOTE_RESUME_TAKE_OVER : 0U;
     options.session = cli_slice(request->session);
     options.directory = cli_slice(replicas);
     status = wal_remote_resume(request->remote, request->cli->store, &options, &result, &error);
     free(replicas);
-    if (status != WAL_OK) {
-        return remote_report(request->cli, request->session, status, &error);
-    }
+    cli_need(request->cli, remote_report(request->cli, request->session, status, &error));
     print_result(request, &result);
     return print_tail(request, result.session);
 }
@@ -980,36 +865,30 @@ static int take_back(struct resume_request *request)
 
     if (code == CLI_NEGATIVE) {
         code = remote_permit_appends(request->cli, request->cli->store, request->session);
-    } else if (code == CLI_CONTINUE) {
-        code = remote_open(request->cli, "URL", config.url, &request->remote);
-        if (code != CLI_CONTINUE) {
-            return code;
-        }
+    } else if (code == CLI_OK) {
+        request->remote = remote_open(request->cli, "URL", config.url);
         status = wal_remote_take_back(request->remote, request->cli->store,
                                       cli_slice(request->session), &error);
-        code = status == WAL_OK ? CLI_OK
-                                : remote_report(request->cli, request->session, status, &error);
+        code = remote_report(request->cli, request->session, status, &error);
     }
-    if (code == CLI_OK) {
-        cli_note(request->cli, request->session, "it goes on here again");
-        code = print_tail(request, request->session);
-    }
-    return code;
+    cli_need(request->cli, code);
+    cli_note(request->cli, request->session, "it goes on here again");
+    return print_tail(request, request->session);
 }
 
 /* --- the verb ----------------------------------------------------------- */
 
-static int check_resume(const struct resume_request *request)
+static void check_resume(const struct resume_request *request)
 {
     const struct cli *cli = request->cli;
 
     if (request->takes_back == (request->url != NULL)) {
-        return cli_error(cli, CLI_USAGE, "resume", "has either --remote or --take-back");
+        cli_fail(cli, CLI_USAGE, "resume", "has either --remote or --take-back");
     }
     if (request->takes_back && (request->takes_over || request->store_id != NULL)) {
-        return cli_error(cli, CLI_USAGE, "--take-back", "has no further options");
+        cli_fail(cli, CLI_USAGE, "--take-back", "has no further options");
     }
-    return cli_check_operands(cli, 3, 3);
+    cli_check_operands(cli, 3, 3);
 }
 
 int remote_resume_run(struct cli *cli, int argc, char **argv)
@@ -1024,21 +903,14 @@ int remote_resume_run(struct cli *cli, int argc, char **argv)
     };
     int code;
 
-    cli->adds_to_store = true;
-    code = cli_parse(cli, argc, argv, options);
-    if (code == CLI_CONTINUE) {
-        code = check_resume(&request);
-    }
-    if (code == CLI_CONTINUE) {
-        request.path = cli->items[1];
-        request.session = cli->items[2];
-        cli->adds_to_store = !request.takes_back;
-        /* Also where a process was killed while it made the store. */
-        code = cli_use_store(cli, request.path, request.takes_back ? 0 : WAL_OPEN_CREATE);
-    }
-    if (code == CLI_CONTINUE) {
-        code = request.takes_back ? take_back(&request) : bring(&request);
-    }
+    cli_parse(cli, argc, argv, options);
+    check_resume(&request);
+    request.path = cli->items[1];
+    request.session = cli->items[2];
+    cli->adds_to_store = !request.takes_back;
+    /* Also where a process was killed while it made the store. */
+    cli_use_store(cli, request.path, request.takes_back ? 0 : WAL_OPEN_CREATE);
+    code = request.takes_back ? take_back(&request) : bring(&request);
     wal_remote_close(request.remote);
     return code;
 }

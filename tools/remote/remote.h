@@ -30,23 +30,22 @@ struct remote_config {
 /* Fills config->writer. */
 void remote_config_init(struct remote_config *config);
 
-/* Reads the file. Returns CLI_CONTINUE, or prints the error and returns the exit code: CLI_NEGATIVE
- * when there is none, which is not printed unless `required`. */
+/* Reads the file. Returns CLI_OK, or prints the error and returns the exit code: CLI_NEGATIVE when
+ * there is none, which is not printed unless `required`. */
 int remote_config_read(const struct cli *cli, const char *store, bool required,
                        struct remote_config *config);
 
-/* Writes the file, durably, for the user alone. Returns CLI_CONTINUE, or prints the error and
- * returns the exit code. */
+/* Writes the file, durably, for the user alone. Returns CLI_OK, or prints the error and returns the
+ * exit code. */
 int remote_config_write(const struct cli *cli, const char *store,
                         const struct remote_config *config);
 
-/* Removes the file, durably. Returns CLI_CONTINUE, or prints the error and returns the exit
- * code. */
-int remote_config_remove(const struct cli *cli, const char *store);
+/* Removes the file, durably. Ends the process after an error. */
+void remote_config_remove(const struct cli *cli, const char *store);
 
-/* Locks the store's directory until *lock is closed, so that one process pushes. Returns
- * CLI_CONTINUE, or prints the error and returns the exit code: CLI_NEGATIVE when another process
- * pushes, which is printed, with another code, only if `required`. */
+/* Locks the store's directory until *lock is closed, so that one process pushes. Returns CLI_OK, or
+ * prints the error and returns the exit code: CLI_NEGATIVE when another process pushes, which is
+ * printed, with another code, only if `required`. */
 int remote_config_lock(const struct cli *cli, const char *store, bool required, int *lock);
 
 /* --- a remote ----------------------------------------------------------- */
@@ -61,20 +60,22 @@ struct remote_wait {
 /* A wal_remote_wait_fn of a struct remote_wait: says it after 2 s, and ends nothing. */
 int32_t remote_wait(void *ctx, uint64_t waited_ms, const struct wal_error *why);
 
-/* Opens it. A URL that is refused is not printed, since it may have a password:
- * `what` is. Returns CLI_CONTINUE, or prints the error and returns the exit
- * code. */
-int remote_open(const struct cli *cli, const char *what, const char *url,
-                struct wal_remote **remote);
+/* Opens it. A URL that is refused is not printed, since it may have a password: `what` is. Ends the
+ * process after an error. */
+struct wal_remote *remote_open(const struct cli *cli, const char *what, const char *url);
+
+/* Copies a URL of the command line, which `what` names. Ends the process if it is too long. */
+void remote_copy_url(const struct cli *cli, const char *what, const char *url,
+                     char copy[REMOTE_URL_SIZE]);
 
 /* Reads the argument of --store-id: 32 hexadecimal digits, with or without hyphens. NULL: *uuid
- * stays as it is. Returns CLI_CONTINUE, or prints an error and returns CLI_USAGE. */
-int remote_read_store_id(const struct cli *cli, const char *text, uint8_t uuid[16]);
+ * stays as it is. Ends the process for any other text. */
+void remote_read_store_id(const struct cli *cli, const char *text, uint8_t uuid[16]);
 
 /* --- printing ----------------------------------------------------------- */
 
-/* Prints an error of the library: the object, or `what`, and the sentence. Returns the exit
- * code. */
+/* Prints an error of the library: the object, or `what`, and the sentence; nothing for WAL_OK.
+ * Returns the exit code. */
 int remote_report(const struct cli *cli, const char *what, enum wal_status status,
                   const struct wal_error *error);
 /* What was done, and the remote. */

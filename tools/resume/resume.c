@@ -757,15 +757,11 @@ int resume_run(struct cli *cli, int argc, char **argv)
         {.name = NULL},
     };
     char command[SHOWN_RESUME_SIZE] = "";
-    struct wal_store *store = NULL;
-    int code = cli_parse(cli, argc, argv, options);
+    struct wal_store *store;
+    int code;
 
-    if (code == CLI_CONTINUE) {
-        code = cli_open_store(cli, cli->items[1], WAL_OPEN_READ_ONLY, &store);
-    }
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
+    cli_parse(cli, argc, argv, options);
+    store = cli_open_store(cli, cli->items[1], WAL_OPEN_READ_ONLY);
     code = cli_close_store(cli, cli->items[1], store, resume(cli, &arguments, store, command));
     if (code != CLI_OK || command[0] == '\0') {
         return code;

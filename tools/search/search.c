@@ -490,7 +490,6 @@ struct arguments {
 /* A query, and the memory of its texts. */
 struct search {
     struct wal_search_query query;
-    struct wal_session *session; /* --session, or NULL */
     char *text;
     struct progress progress;
 };
@@ -503,7 +502,7 @@ static int32_t show_progress(void *ctx, uint64_t done, uint64_t total)
 
 /* --- arguments ---------------------------------------------------------- */
 
-static int parse_roles(const struct cli *cli, const struct cli_values *values, uint32_t *roles)
+static void parse_roles(const struct cli *cli, const struct cli_values *values, uint32_t *roles)
 {
     static const struct {
         const char *name;
@@ -521,14 +520,12 @@ static int parse_roles(const struct cli *cli, const struct cli_values *values, u
             found |= strcmp(values->items[i], names[k].name) == 0 ? names[k].role : 0U;
         }
         if (found == 0) {
-            return cli_error(cli, CLI_USAGE, "--role",
-                             "\"%s\" is no role; use user, assistant, tool, "
-                             "title, summary or result",
-                             values->items[i]);
+            cli_fail(cli, CLI_USAGE, "--role",
+                     "\"%s\" is no role; use user, assistant, tool, title, summary or result",
+                     values->items[i]);
         }
         *roles |= found;
     }
-    return CLI_CONTINUE;
 }
 
 /* Joins the words of the command line. */
@@ -547,36 +544,11 @@ static char *join(char **items, int from, int count)
     return text;
 }
 
-static int set_session(const struct cli *cli, struct wal_store *store, const char *name,
+/* Fills the query from the options. */
+static void fill_query(const struct cli *cli, const struct arguments *arguments,
                        struct search *search)
 {
-    struct wal_session_info info = WAL_INIT(wal_session_info);
-    struct wal_error error = CLI_ERROR_INIT;
-    enum wal_status status;
-    int code;
-
-    if (name == NULL) {
-        return CLI_CONTINUE;
-    }
-    code = cli_open_session(cli, store, name, &search->session);
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
-    status = wal_session_get_info(search->session, &info, &error);
-    if (status != WAL_OK) {
-        return cli_report(cli, name, status, &error);
-    }
-    search->query.session = info.id; /* until the handle is closed */
-    search->query.hits_limit = 1000;
-    return CLI_CONTINUE;
-}
-
-/* Fills the query from the options. */
-static int fill_query(const struct cli *cli, struct wal_store *store,
-                      const struct arguments *arguments, struct search *search)
-{
     struct wal_search_query *query = &search->query;
-    int code;
 
     query->text = cli_slice(search->text);
     query->project = cli_slice(arguments->project);
@@ -589,8 +561,11 @@ static int fill_query(const struct cli *cli, struct wal_store *store,
     query->session_limit = (uint32_t)arguments->limit;
     query->since_ms = arguments->since_ms;
     query->until_ms = arguments->until_ms;
-    code = parse_roles(cli, &arguments->roles, &query->roles);
-    return code == CLI_CONTINUE ? set_session(cli, store, arguments->session, search) : code;
+    parse_roles(cli, &arguments->roles, &query->roles);
+    if (arguments->session != NULL) {
+        query->session = cli_slice(cli_session_id(cli, cli->store, arguments->session));
+        query->hits_limit = 1000;
+    }
 }
 
 /* --- searching ---------------------------------------------------------- */
@@ -651,25 +626,17 @@ int search_run(struct cli *cli, int argc, char **argv)
         {.name = NULL},
     };
     struct search search = {.query = WAL_INIT(wal_search_query)};
-    int code = cli_parse(cli, argc, argv, options);
+    int code;
 
-    if (code == CLI_CONTINUE && arguments.tool == NULL && cli->count < 3) {
-        code = cli_error(cli, CLI_USAGE, "search", "no word to search for");
+    cli_parse(cli, argc, argv, options);
+    if (arguments.tool == NULL && cli->count < 3) {
+        cli_fail(cli, CLI_USAGE, "search", "no word to search for");
     }
-    if (code == CLI_CONTINUE) {
-        code = cli_use_store(cli, cli->items[1], 0);
-    }
-    if (code != CLI_CONTINUE) {
-        free(arguments.roles.items);
-        return code;
-    }
+    cli_use_store(cli, cli->items[1], 0);
     progress_init(&search.progress, !cli->no_progress);
     search.text = join(cli->items, 2, cli->count);
-    code = fill_query(cli, cli->store, &arguments, &search);
-    if (code == CLI_CONTINUE) {
-        code = query_and_print(cli, cli->store, &search, &arguments);
-    }
-    wal_session_close(search.session);
+    fill_query(cli, &arguments, &search);
+    code = query_and_print(cli, cli->store, &search, &arguments);
     free(arguments.roles.items);
     free(search.text);
     return code;
@@ -713,11 +680,9 @@ int search_run_index(struct cli *cli, int argc, char **argv)
     struct wal_search *search = NULL;
     struct progress progress;
     enum wal_status status;
-    int code = cli_begin(cli, argc, argv, options, 2, 2, 0);
+    int code;
 
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
+    cli_begin(cli, argc, argv, options, 2, 2, 0);
     progress_init(&progress, !cli->no_progress);
     update.flags = deep ? WAL_SEARCH_UPDATE_DEEP : 0U;
     update.progress = show_progress;

@@ -136,7 +136,7 @@ struct serve_exchange {
  * has no random bytes. */
 bool serve_access_init(struct serve_access *access, uint16_t port, unsigned link_s);
 
-/* Opens the sockets. Returns CLI_CONTINUE, or prints an error and returns an exit code; nothing is
+/* Opens the sockets. Returns CLI_OK, or prints an error and returns an exit code; nothing is
  * open then. */
 int serve_listen(struct serve_server *server);
 

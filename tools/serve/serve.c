@@ -249,10 +249,10 @@ static bool is_token(int fd)
 static int remove_old_token(const struct cli *cli, const char *path)
 {
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);
-    int code = CLI_CONTINUE;
+    int code = CLI_OK;
 
     if (fd < 0 && errno == ENOENT) {
-        return CLI_CONTINUE;
+        return CLI_OK;
     }
     if (fd < 0 || !is_token(fd)) {
         code = cli_error(cli, CLI_FAILED, path,
@@ -283,14 +283,14 @@ static void file_note(struct serve_file *file)
     }
 }
 
-/* Writes the token to a file that is made anew, and notes it. Returns CLI_CONTINUE, or an exit code
+/* Writes the token to a file that is made anew, and notes it. Returns CLI_OK, or an exit code
  * after an error. */
 static int write_token(const struct cli *cli, struct serve_file *file, const char *token)
 {
     size_t size = strlen(token);
     int code = remove_old_token(cli, file->path);
 
-    if (code != CLI_CONTINUE) {
+    if (code != CLI_OK) {
         return code;
     }
     file->lock =
@@ -305,7 +305,7 @@ static int write_token(const struct cli *cli, struct serve_file *file, const cha
         return code;
     }
     file_note(file);
-    return CLI_CONTINUE;
+    return CLI_OK;
 }
 
 /* Removes the file if it is still the one that was noted. */
@@ -354,21 +354,21 @@ struct serving {
     char url[URL_SIZE];
 };
 
-static int configure(const struct cli *cli, const struct arguments *arguments,
-                     struct serving *serving)
+static void configure(const struct cli *cli, const struct arguments *arguments,
+                      struct serving *serving)
 {
     bool has_port = arguments->port != UINT64_MAX;
 
     if (has_port && arguments->socket != NULL) {
-        return cli_error(cli, CLI_USAGE, "--socket", "cannot be given with --port");
+        cli_fail(cli, CLI_USAGE, "--socket", "cannot be given with --port");
     }
     if (!has_port &&
         (arguments->opens || arguments->token_file != NULL || arguments->link_s != UINT64_MAX)) {
-        return cli_error(cli, CLI_USAGE,
-                         arguments->opens                ? "--open"
-                         : arguments->token_file != NULL ? "--token-file"
-                                                         : "--link-time",
-                         "needs --port");
+        cli_fail(cli, CLI_USAGE,
+                 arguments->opens                ? "--open"
+                 : arguments->token_file != NULL ? "--token-file"
+                                                 : "--link-time",
+                 "needs --port");
     }
     serving->server = (struct serve_server){
         .cli = cli,
@@ -382,7 +382,6 @@ static int configure(const struct cli *cli, const struct arguments *arguments,
     };
     serving->link_s =
         arguments->link_s != UINT64_MAX ? (unsigned)arguments->link_s : (unsigned)SERVE_LINK_S;
-    return CLI_CONTINUE;
 }
 
 /* Names the socket, or makes the token of the port. */
@@ -398,7 +397,7 @@ static int open_socket(struct serving *serving, const struct arguments *argument
     }
     server->socket_path = serving->socket.path;
     code = serving->socket.path != NULL ? serve_listen(server) : CLI_FAILED;
-    if (code == CLI_CONTINUE) {
+    if (code == CLI_OK) {
         file_note(&serving->socket);
     }
     return code;
@@ -411,7 +410,7 @@ static int open_port(struct serving *serving, const struct arguments *arguments)
     char name[32];
     int code = serve_listen(server);
 
-    if (code != CLI_CONTINUE) {
+    if (code != CLI_OK) {
         return code;
     }
     if (!serve_access_init(access, server->port, serving->link_s)) {
@@ -528,7 +527,7 @@ static int answer_until_signal(struct serving *serving, bool opens)
     server->index = serve_index_open(server);
     server->feed = serve_feed_start(server);
     code = server->feed != NULL ? serve_start(server) : CLI_FAILED;
-    if (code != CLI_CONTINUE) {
+    if (code != CLI_OK) {
         if (server->feed != NULL) {
             serve_feed_stop(server->feed);
         }
@@ -557,7 +556,7 @@ static int serve(struct serving *serving, const struct arguments *arguments)
     struct serve_server *server = &serving->server;
     int code = server->has_port ? open_port(serving, arguments) : open_socket(serving, arguments);
 
-    if (code == CLI_CONTINUE) {
+    if (code == CLI_OK) {
         code = answer_until_signal(serving, arguments->opens);
     }
     if (code != CLI_OK) {
@@ -591,25 +590,18 @@ int serve_run(struct cli *cli, int argc, char **argv)
         {.name = "open", .flag = &arguments.opens},
         {.name = NULL},
     };
-    int code = cli_parse_operands(cli, argc, argv, options, 2, 2);
+    int code;
 
-    if (code == CLI_CONTINUE) {
-        code = configure(cli, &arguments, &serving);
-    }
-    if (code == CLI_CONTINUE) {
-        code = usage_prices_open(&prices, cli, arguments.prices);
-        serving.server.prices = &prices;
-    }
-    if (code == CLI_CONTINUE) {
-        block_signals(&serving.mask); /* before the store has threads */
-        code = cli_use_store(cli, cli->items[1], 0);
-    }
-    if (code == CLI_CONTINUE) {
-        serving.server.store = cli->store;
-        mallopt(M_MMAP_THRESHOLD, RETURNED_SIZE);
-        mallopt(M_ARENA_MAX, ARENAS);
-        code = serve(&serving, &arguments);
-    }
+    cli_parse_operands(cli, argc, argv, options, 2, 2);
+    configure(cli, &arguments, &serving);
+    usage_prices_open(&prices, cli, arguments.prices);
+    serving.server.prices = &prices;
+    block_signals(&serving.mask); /* before the store has threads */
+    cli_use_store(cli, cli->items[1], 0);
+    serving.server.store = cli->store;
+    mallopt(M_MMAP_THRESHOLD, RETURNED_SIZE);
+    mallopt(M_ARENA_MAX, ARENAS);
+    code = serve(&serving, &arguments);
     usage_prices_deinit(&prices);
     return code;
 }

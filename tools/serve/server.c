@@ -136,7 +136,7 @@ static int bind_unix(struct serve_server *server, const struct sockaddr_un *addr
         return code;
     }
     server->sockets[0] = fd;
-    return CLI_CONTINUE;
+    return CLI_OK;
 }
 
 static int listen_unix(struct serve_server *server)
@@ -210,7 +210,7 @@ static int listen_port(struct serve_server *server)
         snprintf(what, sizeof(what), "[::1]:%u", server->port);
         return fail_socket(server, what);
     }
-    return CLI_CONTINUE;
+    return CLI_OK;
 }
 
 int serve_listen(struct serve_server *server)
@@ -220,7 +220,7 @@ int serve_listen(struct serve_server *server)
     server->sockets[0] = -1;
     server->sockets[1] = -1;
     code = server->has_port ? listen_port(server) : listen_unix(server);
-    if (code != CLI_CONTINUE && server->sockets[0] >= 0) {
+    if (code != CLI_OK && server->sockets[0] >= 0) {
         close(server->sockets[0]);
         server->sockets[0] = -1;
     }
@@ -1094,7 +1094,7 @@ int serve_start(struct serve_server *server)
         stop_daemons(server);
         return cli_error(server->cli, CLI_FAILED, "serve", "cannot start a thread");
     }
-    return CLI_CONTINUE;
+    return CLI_OK;
 }
 
 /* Waits until no request is answered. Lock. */

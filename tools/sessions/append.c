@@ -38,7 +38,7 @@ struct append {
 };
 
 /* Adds the entry of a line; ignores a blank line. */
-static int parse_entry(struct append *append, const char *line, size_t size)
+static void parse_entry(struct append *append, const char *line, size_t size)
 {
     char what[64];
     char why[160];
@@ -46,23 +46,21 @@ static int parse_entry(struct append *append, const char *line, size_t size)
 
     append->line++;
     if (wal__line_is_blank(line, size)) {
-        return CLI_CONTINUE;
+        return;
     }
     append->entries =
         cli_reserve(append->entries, append->count, &append->capacity, sizeof(*entry));
     entry = &append->entries[append->count];
     if (!cli_entry_read(line, size, &append->texts, entry, why, sizeof(why))) {
         snprintf(what, sizeof(what), "line %zu", append->line);
-        return cli_error(append->cli, CLI_NEGATIVE, what, "%s; %s", why,
-                         append->tail != NULL ? "the line was not appended"
-                                              : "nothing was appended");
+        cli_fail(append->cli, CLI_NEGATIVE, what, "%s; %s", why,
+                 append->tail != NULL ? "the line was not appended" : "nothing was appended");
     }
     entry->stream = append->stream;
     append->lines =
         cli_reserve(append->lines, append->count, &append->line_capacity, sizeof(*append->lines));
     append->lines[append->count] = append->line;
     append->count++;
-    return CLI_CONTINUE;
 }
 
 /* Gives an entry without an id one, a UUID of version 7: with an id it can be sent again. Without
@@ -123,16 +121,14 @@ static size_t find_refused_line(const struct append *append, enum wal_status sta
     return line;
 }
 
-static int fail_entries(const struct append *append, enum wal_status status,
-                        const struct wal_error *error)
+static void check_entries(const struct append *append, enum wal_status status,
+                          const struct wal_error *error)
 {
     char what[64];
     size_t line = append->tail != NULL ? append->line : find_refused_line(append, status, error);
-    if (line == 0) {
-        return cli_report(append->cli, append->cli->items[0], status, error);
-    }
+
     snprintf(what, sizeof(what), "line %zu", line);
-    return cli_report(append->cli, what, status, error);
+    cli_check(append->cli, line == 0 ? append->cli->items[0] : what, status, error);
 }
 
 /* With --each: whether an append has an unknown outcome, and may be repeated by its id. */
@@ -142,7 +138,7 @@ static bool may_send_again(const struct append *append, enum wal_status status)
            (status == WAL_EPOISONED || status == WAL_EIO);
 }
 
-static int send_entries(struct append *append, struct wal_append_result *result)
+static void send_entries(struct append *append, struct wal_append_result *result)
 {
     struct wal_error error = CLI_ERROR_INIT;
     const uint64_t queued = append->count;
@@ -150,7 +146,7 @@ static int send_entries(struct append *append, struct wal_append_result *result)
 
     *result = (struct wal_append_result)WAL_INIT(wal_append_result);
     if (append->count > UINT32_MAX) {
-        return cli_error(append->cli, CLI_NEGATIVE, append->cli->items[0], "too many entries");
+        cli_fail(append->cli, CLI_NEGATIVE, append->cli->items[0], "too many entries");
     }
     status = wal_append(append->session, append->entries, (uint32_t)append->count, &append->options,
                         result, &error);
@@ -158,40 +154,35 @@ static int send_entries(struct append *append, struct wal_append_result *result)
         status = wal_append(append->session, append->entries, (uint32_t)append->count,
                             &append->options, result, &error);
     }
-    if (status == WAL_OK) {
-        cli_print_appended(append->cli, append->session, result,
-                           append->options.durability == WAL_QUEUED ? &queued : NULL);
-        return CLI_CONTINUE;
-    }
     if (status == WAL_ECONFLICT) {
         cli_print_conflict(append->cli, append->options.expected_tail, cli_slice(error.actual));
     }
-    return fail_entries(append, status, &error);
+    check_entries(append, status, &error);
+    cli_print_appended(append->cli, append->session, result,
+                       append->options.durability == WAL_QUEUED ? &queued : NULL);
 }
 
-static int append_batch(struct append *append)
+static void append_batch(struct append *append)
 {
     struct wal_append_result result = WAL_INIT(wal_append_result);
     const uint64_t none = 0;
     size_t size = 0;
     size_t at = 0;
     char *input = cli_read_file(append->cli, NULL, INPUT_MAX, " for one batch; use --each", &size);
-    int code = input != NULL ? CLI_CONTINUE : CLI_FAILED;
 
-    while (code == CLI_CONTINUE && at < size) {
+    while (at < size) {
         const char *newline = memchr(input + at, '\n', size - at);
         size_t end = newline != NULL ? (size_t)(newline - input) : size;
-        code = parse_entry(append, input + at, end - at);
+        parse_entry(append, input + at, end - at);
         at = end + 1;
     }
-    if (code == CLI_CONTINUE && append->count > 0) {
-        code = send_entries(append, &result);
-    } else if (code == CLI_CONTINUE) {
+    if (append->count > 0) {
+        send_entries(append, &result);
+    } else {
         cli_print_appended(append->cli, append->session, &result,
                            append->options.durability == WAL_QUEUED ? &none : NULL);
     }
     free(input);
-    return code == CLI_CONTINUE ? CLI_OK : code;
 }
 
 /* Sets the tail to expect after an append that expected append->tail. */
@@ -210,38 +201,33 @@ static void advance_tail(struct append *append, const struct wal_append_result *
     }
 }
 
-static int append_each(struct append *append)
+static void append_each(struct append *append)
 {
     struct wal_append_result result;
-    int code = CLI_CONTINUE;
     char *line = NULL;
     size_t capacity = 0;
     ssize_t line_size;
 
     append->tail = cli_copy_slice(append->options.expected_tail);
     append->options.expected_tail = cli_slice(append->tail);
-    while (code == CLI_CONTINUE && !cli_output_failed() &&
-           (line_size = getline(&line, &capacity, stdin)) > 0) {
+    while (!cli_output_failed() && (line_size = getline(&line, &capacity, stdin)) > 0) {
         size_t size = (size_t)line_size - (line[line_size - 1] == '\n' ? 1 : 0);
         append->count = 0;
-        code = parse_entry(append, line, size);
-        if (code == CLI_CONTINUE && append->count > 0) {
+        parse_entry(append, line, size);
+        if (append->count > 0) {
             complete_id(append, &append->entries[0]);
-            code = send_entries(append, &result);
-        }
-        if (code == CLI_CONTINUE && append->count > 0) {
+            send_entries(append, &result);
             advance_tail(append, &result);
         }
         cli_texts_deinit(&append->texts);
     }
-    if (code == CLI_CONTINUE && ferror(stdin)) {
-        code = cli_error(append->cli, CLI_FAILED, "standard input", "%s", strerror(errno));
+    if (ferror(stdin)) {
+        cli_fail(append->cli, CLI_FAILED, "standard input", "%s", strerror(errno));
     }
     free(line);
-    return code == CLI_CONTINUE ? CLI_OK : code;
 }
 
-static int set_durability(struct append *append, const char *name)
+static void set_durability(struct append *append, const char *name)
 {
     static const char *const names[] = {"durable", "written", "queued", "cluster"};
     static const enum wal_durability values[] = {WAL_DURABLE, WAL_WRITTEN, WAL_QUEUED, WAL_CLUSTER};
@@ -249,26 +235,11 @@ static int set_durability(struct append *append, const char *name)
     for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
         if (strcmp(names[i], name) == 0) {
             append->options.durability = values[i];
-            return CLI_CONTINUE;
+            return;
         }
     }
-    return cli_error(append->cli, CLI_USAGE, "--durability",
-                     "'%s' is not durable, written, queued or cluster", name);
-}
-
-static int run(struct append *append, struct cli *cli, bool each, bool creates)
-{
-    int code = cli_use_store(cli, cli->items[1], 0);
-
-    if (code == CLI_CONTINUE) {
-        code = creates ? cli_open_or_create_session(cli, cli->store, cli->items[2], &cli->session)
-                       : cli_open_session(cli, cli->store, cli->items[2], &cli->session);
-    }
-    if (code == CLI_CONTINUE) {
-        append->session = cli->session;
-        code = each ? append_each(append) : append_batch(append);
-    }
-    return code;
+    cli_fail(append->cli, CLI_USAGE, "--durability",
+             "'%s' is not durable, written, queued or cluster", name);
 }
 
 int verb_append(struct cli *cli, int argc, char **argv)
@@ -287,17 +258,12 @@ int verb_append(struct cli *cli, int argc, char **argv)
         {.name = NULL},
     };
     struct append append = {.cli = cli};
-    int code = cli_parse_operands(cli, argc, argv, options, 3, 3);
 
+    cli_parse_operands(cli, argc, argv, options, 3, 3);
     append.options.struct_size = sizeof(append.options);
-    if (code == CLI_CONTINUE) {
-        code = set_durability(&append, durability);
-    }
-    if (code == CLI_CONTINUE && creates) {
-        code = cli_check_new_id(cli, "SESSION", cli->items[2]);
-    }
-    if (code != CLI_CONTINUE) {
-        return code;
+    set_durability(&append, durability);
+    if (creates) {
+        cli_check_new_id(cli, "SESSION", cli->items[2]);
     }
     append.stream = (uint32_t)stream;
     if (expected != NULL) {
@@ -305,10 +271,21 @@ int verb_append(struct cli *cli, int argc, char **argv)
         append.options.expected_tail = cli_slice(expected);
     }
     cli->adds_to_store = creates;
-    code = run(&append, cli, each, creates);
+    cli_use_store(cli, cli->items[1], 0);
+    if (creates) {
+        cli_use_or_create_session(cli, cli->items[2]);
+    } else {
+        cli_use_session(cli, cli->items[2]);
+    }
+    append.session = cli->session;
+    if (each) {
+        append_each(&append);
+    } else {
+        append_batch(&append);
+    }
     free(append.tail);
     free(append.entries);
     free(append.lines);
     cli_texts_deinit(&append.texts);
-    return code;
+    return CLI_OK;
 }

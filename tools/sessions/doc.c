@@ -95,9 +95,7 @@ static int show(const struct cli *cli, const struct head_request *request)
     enum wal_status status =
         wal_head_get(cli->session, request->stream, cli_slice(request->name), entry, &error);
 
-    if (status != WAL_OK) {
-        return cli_report(cli, request->name, status, &error);
-    }
+    cli_check(cli, request->name, status, &error);
     print_entry(cli, request, "entryId", entry);
     return CLI_OK;
 }
@@ -117,46 +115,12 @@ static int move(const struct cli *cli, const struct head_request *request)
     char previous[256];
     enum wal_status status = wal_head_move(cli->session, &head, previous, &error);
 
-    if (status == WAL_OK) {
-        print_entry(cli, request, "previous", previous);
-        return CLI_OK;
-    }
     if (status == WAL_ECONFLICT) {
         cli_print_conflict(cli, head.expected, cli_slice(error.actual));
     }
-    return cli_report(cli, request->name, status, &error);
-}
-
-/* The name of a head that is moved may be new: it is not completed. */
-static int complete_names(const struct cli *cli, struct head_request *request)
-{
-    struct wal_session *session = cli->session;
-    int code;
-
-    if (request->entry == NULL) {
-        return cli_complete_name(cli, session, request->stream, CLI_NAME_HEAD, &request->name);
-    }
-    code = cli_complete_name(cli, session, request->stream, CLI_NAME_ENTRY, &request->entry);
-    return code == CLI_CONTINUE ? cli_complete_name(cli, session, request->stream, CLI_NAME_ENTRY,
-                                                    &request->expected)
-                                : code;
-}
-
-static int run(struct cli *cli, struct head_request *request)
-{
-    uint32_t flags = request->entry != NULL ? 0 : WAL_OPEN_READ_ONLY;
-    int code = cli_open(cli, flags);
-
-    if (code == CLI_CONTINUE) {
-        code = complete_names(cli, request);
-    }
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
-    if (request->name == NULL) {
-        return list_heads(cli, request);
-    }
-    return request->entry != NULL ? move(cli, request) : show(cli, request);
+    cli_check(cli, request->name, status, &error);
+    print_entry(cli, request, "previous", previous);
+    return CLI_OK;
 }
 
 int verb_head(struct cli *cli, int argc, char **argv)
@@ -169,27 +133,30 @@ int verb_head(struct cli *cli, int argc, char **argv)
         {.name = "stream", .number = &stream, .max = 255},
         {.name = NULL},
     };
-    int code = cli_parse_operands(cli, argc, argv, options, 3, 5);
 
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
+    cli_parse_operands(cli, argc, argv, options, 3, 5);
     request.has_stream = stream != UINT64_MAX;
     request.stream = request.has_stream ? (uint32_t)stream : 0;
     request.name = cli->count > 3 ? cli->items[3] : NULL;
     request.entry = cli->count > 4 ? cli->items[4] : NULL;
     if (request.name != NULL && request.name[0] == '\0') {
-        return cli_error(cli, CLI_USAGE, "NAME", "is empty");
+        cli_fail(cli, CLI_USAGE, "NAME", "is empty");
     }
     if (request.entry == NULL && (request.expected != NULL || request.note != NULL)) {
-        return cli_error(cli, CLI_USAGE, request.note != NULL ? "--note" : "--expect",
-                         "allowed only with NAME and ENTRY");
+        cli_fail(cli, CLI_USAGE, request.note != NULL ? "--note" : "--expect",
+                 "allowed only with NAME and ENTRY");
     }
-    code = cli_check_id(cli, "NAME", request.name);
-    if (code == CLI_CONTINUE) {
-        code = cli_check_id(cli, "ENTRY", request.entry);
+    cli_check_id(cli, "NAME", request.name);
+    cli_check_id(cli, "ENTRY", request.entry);
+    cli_open(cli, request.entry != NULL ? 0 : WAL_OPEN_READ_ONLY);
+    if (request.entry == NULL) {
+        cli_complete_name(cli, request.stream, CLI_NAME_HEAD, &request.name);
+        return request.name == NULL ? list_heads(cli, &request) : show(cli, &request);
     }
-    return code == CLI_CONTINUE ? run(cli, &request) : code;
+    /* The name of a head that is moved may be new: it is not completed. */
+    cli_complete_name(cli, request.stream, CLI_NAME_ENTRY, &request.entry);
+    cli_complete_name(cli, request.stream, CLI_NAME_ENTRY, &request.expected);
+    return move(cli, &request);
 }
 
 /* --- documents ---------------------------------------------------------- */
@@ -242,16 +209,16 @@ static int finish(const struct request *request, enum wal_status status, uint64_
 {
     struct wal__json_out json;
 
-    if (status == WAL_OK) {
-        cli_json_init(&json, stdout);
-        write_key(&json, cli_slice(request->key), version);
-        wal__json_out_close_line(&json);
-        return CLI_OK;
-    }
     if (status == WAL_ECONFLICT) {
         print_stale(request, error);
     }
-    return fail(request, status, error);
+    if (status != WAL_OK) {
+        return fail(request, status, error);
+    }
+    cli_json_init(&json, stdout);
+    write_key(&json, cli_slice(request->key), version);
+    wal__json_out_close_line(&json);
+    return CLI_OK;
 }
 
 static struct wal_doc document(const struct request *request)
@@ -280,28 +247,22 @@ static int put(const struct request *request)
     char *input = cli_read_file(request->cli, NULL, VALUE_MAX, " for a document", &size);
     enum wal__json_status json_status;
     enum wal_status status;
-    int code;
 
-    if (input == NULL) {
-        return CLI_FAILED;
-    }
     wal__json_scan_init(&scan, input, size);
     json_status = wal__json_scan_skip(&scan, &value);
     if (json_status == WAL__JSON_OK) {
         json_status = wal__json_scan_next(&scan, &end);
     }
     if (json_status != WAL__JSON_OK) {
-        code = cli_error(request->cli, CLI_NEGATIVE, request->key,
-                         "is not JSON: %s at byte %zu; nothing was stored",
-                         wal__json_status_text(json_status), wal__json_scan_offset(&scan));
-    } else {
-        doc.value.data = value.span.data;
-        doc.value.size = value.span.size;
-        status = wal_doc_put(request->cli->store, request->cli->session, &doc, &version, &error);
-        code = finish(request, status, version, &error);
+        cli_fail(request->cli, CLI_NEGATIVE, request->key,
+                 "is not JSON: %s at byte %zu; nothing was stored",
+                 wal__json_status_text(json_status), wal__json_scan_offset(&scan));
     }
+    doc.value.data = value.span.data;
+    doc.value.size = value.span.size;
+    status = wal_doc_put(request->cli->store, request->cli->session, &doc, &version, &error);
     free(input);
-    return code;
+    return finish(request, status, version, &error);
 }
 
 static int delete (const struct request *request)
@@ -433,40 +394,32 @@ static const struct verb *find_verb(const struct cli *cli)
             return &verbs[i];
         }
     }
-    return NULL;
+    cli_fail(cli, CLI_USAGE, cli->count > 1 ? cli->items[1] : "doc",
+             "is not put, get, delete, list or scan");
 }
 
 /* Reads the operands and refuses options that the verb does not have. */
-static int check(const struct cli *cli, struct request *request, const struct verb *verb)
+static void check(const struct cli *cli, struct request *request, const struct verb *verb)
 {
     const char *option = request->at != NULL ? "--at" : "--if-version";
     const char *version = request->at != NULL ? request->at : request->expected;
     int before_key = request->of_store ? 3 : 4;
-    int code;
 
-    if (verb == NULL) {
-        return cli_error(cli, CLI_USAGE, cli->count > 1 ? cli->items[1] : "doc",
-                         "is not put, get, delete, list or scan");
-    }
-    code = cli_check_operands(cli, before_key + (verb->is_one ? 1 : 0), before_key + 1);
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
+    cli_check_operands(cli, before_key + (verb->is_one ? 1 : 0), before_key + 1);
     request->key = cli->count > before_key ? cli->items[before_key] : "";
     if (request->expected != NULL && !verb->writes) {
-        return cli_error(cli, CLI_USAGE, "--if-version", "allowed only with put and delete");
+        cli_fail(cli, CLI_USAGE, "--if-version", "allowed only with put and delete");
     }
     if (request->at != NULL && verb->run != get) {
-        return cli_error(cli, CLI_USAGE, "--at", "allowed only with get");
+        cli_fail(cli, CLI_USAGE, "--at", "allowed only with get");
     }
     if (request->history && verb->run != scan) {
-        return cli_error(cli, CLI_USAGE, "--history", "allowed only with scan");
+        cli_fail(cli, CLI_USAGE, "--history", "allowed only with scan");
     }
-    code = cli_check_size(cli, verb->is_one ? "KEY" : "PREFIX", request->key, CLI_KEY_MAX);
-    if (code != CLI_CONTINUE || version == NULL) {
-        return code;
+    cli_check_size(cli, verb->is_one ? "KEY" : "PREFIX", request->key, CLI_KEY_MAX);
+    if (version != NULL) {
+        cli_parse_number(cli, option, version, UINT64_MAX, &request->version);
     }
-    return cli_parse_number(cli, option, version, UINT64_MAX, &request->version);
 }
 
 int verb_doc(struct cli *cli, int argc, char **argv)
@@ -480,19 +433,14 @@ int verb_doc(struct cli *cli, int argc, char **argv)
         {.name = NULL},
     };
     const struct verb *verb;
-    int code = cli_parse(cli, argc, argv, options);
 
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
+    cli_parse(cli, argc, argv, options);
     verb = find_verb(cli);
-    code = check(cli, &request, verb);
-    cli->adds_to_store = verb != NULL && verb->run == put && request.of_store;
-    if (code == CLI_CONTINUE) {
-        code = cli_use_store(cli, cli->items[2], verb->writes ? 0 : WAL_OPEN_READ_ONLY);
+    check(cli, &request, verb);
+    cli->adds_to_store = verb->run == put && request.of_store;
+    cli_use_store(cli, cli->items[2], verb->writes ? 0 : WAL_OPEN_READ_ONLY);
+    if (!request.of_store) {
+        cli_use_session(cli, cli->items[3]);
     }
-    if (code == CLI_CONTINUE && !request.of_store) {
-        code = cli_open_session(cli, cli->store, cli->items[3], &cli->session);
-    }
-    return code == CLI_CONTINUE ? verb->run(&request) : code;
+    return verb->run(&request);
 }

@@ -27,24 +27,23 @@ static void find_project(struct wal_store *store, struct wal_session_options *op
     options->project = cli_slice(project);
 }
 
-int cli_open_or_create_session(const struct cli *cli, struct wal_store *store, const char *id,
-                               struct wal_session **session)
+void cli_use_or_create_session(struct cli *cli, const char *id)
 {
     struct wal_session_options wanted = WAL_INIT(wal_session_options);
     struct wal_error error = CLI_ERROR_INIT;
     char found[CLI_PROJECT_SIZE];
-    enum wal_status status = wal_session_open(store, cli_slice(id), session, &error);
+    enum wal_status status = wal_session_open(cli->store, cli_slice(id), &cli->session, &error);
 
     if (status == WAL_ENOTFOUND) {
         const char *directory = cli_keep_absolute(".");
 
         cli_project_find(directory, true, found);
-        find_project(store, &wanted, directory, found);
+        find_project(cli->store, &wanted, directory, found);
         wanted.id = cli_slice(id);
         wanted.cwd = cli_slice(directory);
-        status = wal_session_create(store, &wanted, session, &error);
+        status = wal_session_create(cli->store, &wanted, &cli->session, &error);
     }
-    return status == WAL_OK ? CLI_CONTINUE : cli_report(cli, id, status, &error);
+    cli_check(cli, id, status, &error);
 }
 
 int verb_create(struct cli *cli, int argc, char **argv)
@@ -64,14 +63,10 @@ int verb_create(struct cli *cli, int argc, char **argv)
     };
     struct wal_session_options wanted = WAL_INIT(wal_session_options);
     struct wal_error error = CLI_ERROR_INIT;
-    struct wal_session *session = NULL;
     enum wal_status status;
     char found[CLI_PROJECT_SIZE];
-    int code = cli_begin(cli, argc, argv, options, 2, 2, 0);
 
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
+    cli_begin(cli, argc, argv, options, 2, 2, 0);
     directory = directory != NULL ? directory : cli_keep_absolute(".");
     wanted.id = cli_slice(id);
     wanted.cwd = cli_slice(directory);
@@ -82,9 +77,9 @@ int verb_create(struct cli *cli, int argc, char **argv)
         cli_project_find(directory, true, found);
         find_project(cli->store, &wanted, directory, found);
     }
-    status = wal_session_create(cli->store, &wanted, &session, &error);
-    return status == WAL_OK ? cli_print_id(cli, session)
-                            : cli_report(cli, id != NULL ? id : cli->items[1], status, &error);
+    status = wal_session_create(cli->store, &wanted, &cli->session, &error);
+    cli_check(cli, id != NULL ? id : cli->items[1], status, &error);
+    return cli_print_id(cli, cli->session);
 }
 
 int verb_fork(struct cli *cli, int argc, char **argv)
@@ -100,17 +95,15 @@ int verb_fork(struct cli *cli, int argc, char **argv)
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_session *copy = NULL;
     enum wal_status status;
-    int code = cli_begin_session(cli, argc, argv, options, 3, 3, 0);
+    int code;
 
-    if (code == CLI_CONTINUE) {
-        code = cli_complete_name(cli, cli->session, 0, CLI_NAME_ENTRY, &at);
-    }
-    if (code == CLI_CONTINUE) {
-        wanted.id = cli_slice(id);
-        status = wal_session_fork(cli->session, cli_slice(at), &wanted, &copy, &error);
-        code = status == WAL_OK ? cli_print_id(cli, copy)
-                                : cli_report(cli, at != NULL ? at : cli->items[2], status, &error);
-    }
+    cli_begin_session(cli, argc, argv, options, 3, 3, 0);
+    cli_complete_name(cli, 0, CLI_NAME_ENTRY, &at);
+    wanted.id = cli_slice(id);
+    status = wal_session_fork(cli->session, cli_slice(at), &wanted, &copy, &error);
+    cli_check(cli, at != NULL ? at : cli->items[2], status, &error);
+    code = cli_print_id(cli, copy);
+    wal_session_close(copy);
     return code;
 }
 
@@ -145,28 +138,6 @@ static void print_deleted(const struct cli *cli, const char *id, const char *tit
     }
 }
 
-static int delete_session(const struct cli *cli, struct wal_session *session, bool erase)
-{
-    struct wal_session_info info = WAL_INIT(wal_session_info);
-    struct wal_error error = CLI_ERROR_INIT;
-    enum wal_status status = wal_session_get_info(session, &info, &error);
-    struct wal_slice title = info.title.size > 0 ? info.title : info.first_text;
-    char *id = cli_copy_slice(info.id);
-    char *text = cli_copy_slice(title);
-    bool trash = !erase;
-
-    /* The user names the session, and nothing of it is looked at to decide: it goes as it is. */
-    if (status == WAL_OK) {
-        status = trash ? wal_session_trash(session, &error) : wal_session_delete(session, &error);
-    }
-    if (status == WAL_OK) {
-        print_deleted(cli, id, text, info.entries, trash);
-    }
-    free(id);
-    free(text);
-    return cli_report(cli, cli->items[2], status, &error);
-}
-
 int verb_delete(struct cli *cli, int argc, char **argv)
 {
     bool erase = false;
@@ -176,26 +147,27 @@ int verb_delete(struct cli *cli, int argc, char **argv)
         {.name = "views", .flag = &views},
         {.name = NULL},
     };
-    struct wal_session *session = NULL;
-    int code = cli_parse_operands(cli, argc, argv, options, 3, 3);
+    struct wal_session_info info = WAL_INIT(wal_session_info);
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status;
+    const char *title;
+    const char *id;
 
-    if (code == CLI_CONTINUE) {
-        code = care_check_views(cli, erase, views);
-    }
-    if (code == CLI_CONTINUE) {
-        code = cli_use_store(cli, cli->items[1], 0);
-    }
-    if (code == CLI_CONTINUE) {
-        code = cli_open_session_exact(cli, cli->store, cli->items[2], &session);
-    }
-    if (code == CLI_CONTINUE) {
-        code = delete_session(cli, session, erase);
-        wal_session_close(session);
-    }
-    if (code == CLI_OK && erase) {
-        code = care_erase(cli, cli->store, views);
-    }
-    return code;
+    cli_parse_operands(cli, argc, argv, options, 3, 3);
+    care_check_views(cli, erase, views);
+    cli_use_store(cli, cli->items[1], 0);
+    cli_use_session_exact(cli, cli->items[2]);
+    cli_check(cli, cli->items[2], wal_session_get_info(cli->session, &info, &error), &error);
+    id = cli_keep_slice(info.id);
+    title = cli_keep_slice(info.title.size > 0 ? info.title : info.first_text);
+    /* The user names the session, and nothing of it is looked at to decide: it goes as it is. */
+    status =
+        erase ? wal_session_delete(cli->session, &error) : wal_session_trash(cli->session, &error);
+    cli_check(cli, cli->items[2], status, &error);
+    print_deleted(cli, id, title, info.entries, !erase);
+    wal_session_close(cli->session);
+    cli->session = NULL;
+    return erase ? care_erase(cli, cli->store, views) : CLI_OK;
 }
 
 /* Prints {"sessionId",key:value}, or what was done to the session. */
@@ -220,22 +192,14 @@ int verb_undelete(struct cli *cli, int argc, char **argv)
 {
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
-    char *id = NULL;
-    int code = cli_begin(cli, argc, argv, NULL, 3, 3, 0);
+    const char *id;
 
-    if (code == CLI_CONTINUE) {
-        code = cli_find_trashed(cli, cli->store, cli->items[2], &id);
-    }
-    if (code == CLI_CONTINUE) {
-        status = wal_session_undelete(cli->store, cli_slice(id), &error);
-        code = cli_report(cli, cli->items[2], status, &error);
-        if (status == WAL_OK) {
-            print_changed(cli, cli_slice(id), "undeleted", true, "took the session ",
-                          " out of the trash");
-        }
-    }
-    free(id);
-    return code;
+    cli_begin(cli, argc, argv, NULL, 3, 3, 0);
+    id = cli_find_trashed(cli, cli->items[2]);
+    status = wal_session_undelete(cli->store, cli_slice(id), &error);
+    cli_check(cli, cli->items[2], status, &error);
+    print_changed(cli, cli_slice(id), "undeleted", true, "took the session ", " out of the trash");
+    return CLI_OK;
 }
 
 /* --- metadata, title and pin -------------------------------------------- */
@@ -262,7 +226,7 @@ static int32_t apply(void *ctx, const struct wal_session_info *now,
     return (int32_t)status;
 }
 
-static int update(const struct cli *cli, const char *patch)
+static void update(const struct cli *cli, const char *patch)
 {
     struct wal_slice text = cli_slice(patch);
     struct wal_error error = CLI_ERROR_INIT;
@@ -272,22 +236,7 @@ static int update(const struct cli *cli, const char *patch)
     enum wal_status status = wal_session_update(cli->session, apply, &merge, &error);
 
     free(merge.buffer);
-    return status == WAL_OK ? CLI_CONTINUE : cli_report(cli, cli->items[2], status, &error);
-}
-
-static int print(const struct cli *cli)
-{
-    struct wal_session_info info = WAL_INIT(wal_session_info);
-    struct wal_error error = CLI_ERROR_INIT;
-    enum wal_status status = wal_session_get_info(cli->session, &info, &error);
-    struct wal__json_out json;
-
-    if (status == WAL_OK) {
-        cli_json_init(&json, stdout);
-        cli_json_raw(&json, info.metadata.size > 0 ? info.metadata : cli_slice("{}"));
-        wal__json_out_newline(&json);
-    }
-    return cli_report(cli, cli->items[2], status, &error);
+    cli_check(cli, cli->items[2], status, &error);
 }
 
 int verb_meta(struct cli *cli, int argc, char **argv)
@@ -297,15 +246,20 @@ int verb_meta(struct cli *cli, int argc, char **argv)
         {.name = "merge", .value = &patch, .check = cli_check_object},
         {.name = NULL},
     };
-    int code = cli_parse_operands(cli, argc, argv, options, 3, 3);
+    struct wal_session_info info = WAL_INIT(wal_session_info);
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal__json_out json;
 
-    if (code == CLI_CONTINUE) {
-        code = cli_open(cli, patch != NULL ? 0 : WAL_OPEN_READ_ONLY);
+    cli_parse_operands(cli, argc, argv, options, 3, 3);
+    cli_open(cli, patch != NULL ? 0 : WAL_OPEN_READ_ONLY);
+    if (patch != NULL) {
+        update(cli, patch);
     }
-    if (code == CLI_CONTINUE && patch != NULL) {
-        code = update(cli, patch);
-    }
-    return code == CLI_CONTINUE ? print(cli) : code;
+    cli_check(cli, cli->items[2], wal_session_get_info(cli->session, &info, &error), &error);
+    cli_json_init(&json, stdout);
+    cli_json_raw(&json, info.metadata.size > 0 ? info.metadata : cli_slice("{}"));
+    wal__json_out_newline(&json);
+    return CLI_OK;
 }
 
 static int32_t set_title(void *ctx, const struct wal_session_info *now,
@@ -321,30 +275,12 @@ int verb_title(struct cli *cli, int argc, char **argv)
 {
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
-    int code = cli_begin_session(cli, argc, argv, NULL, 4, 4, 0);
 
-    if (code == CLI_CONTINUE) {
-        code = cli_check_size(cli, "TEXT", cli->items[3], CLI_TEXT_MAX);
-    }
-    if (code == CLI_CONTINUE) {
-        status = wal_session_update(cli->session, set_title, cli->items[3], &error);
-        code = status == WAL_OK ? cli_print_done(cli, "title", cli->items[3], "the title is now")
-                                : cli_report(cli, cli->items[2], status, &error);
-    }
-    return code;
-}
-
-static int print_pinned(const struct cli *cli, bool is_pinned)
-{
-    struct wal_session_info info = WAL_INIT(wal_session_info);
-    struct wal_error error = CLI_ERROR_INIT;
-    enum wal_status status = wal_session_get_info(cli->session, &info, &error);
-
-    if (status == WAL_OK) {
-        print_changed(cli, info.id, "pinned", is_pinned,
-                      is_pinned ? "pinned the session " : "unpinned the session ", "");
-    }
-    return cli_report(cli, cli->items[2], status, &error);
+    cli_begin_session(cli, argc, argv, NULL, 4, 4, 0);
+    cli_check_size(cli, "TEXT", cli->items[3], CLI_TEXT_MAX);
+    status = wal_session_update(cli->session, set_title, cli->items[3], &error);
+    cli_check(cli, cli->items[2], status, &error);
+    return cli_print_done(cli, "title", cli->items[3], "the title is now");
 }
 
 int verb_pin(struct cli *cli, int argc, char **argv)
@@ -354,34 +290,21 @@ int verb_pin(struct cli *cli, int argc, char **argv)
         {.name = "off", .flag = &off},
         {.name = NULL},
     };
-    int code = cli_begin_session(cli, argc, argv, options, 3, 3, 0);
+    struct wal_session_info info = WAL_INIT(wal_session_info);
+    struct wal_error error = CLI_ERROR_INIT;
 
-    if (code == CLI_CONTINUE) {
-        code = update(cli, off ? "{\"pinned\":null}" : "{\"pinned\":true}");
-    }
-    return code == CLI_CONTINUE ? print_pinned(cli, !off) : code;
+    cli_begin_session(cli, argc, argv, options, 3, 3, 0);
+    update(cli, off ? "{\"pinned\":null}" : "{\"pinned\":true}");
+    cli_check(cli, cli->items[2], wal_session_get_info(cli->session, &info, &error), &error);
+    print_changed(cli, info.id, "pinned", !off,
+                  off ? "unpinned the session " : "pinned the session ", "");
+    return CLI_OK;
 }
 
 /* --- compact-session and redact ----------------------------------------- */
 
 /* Larger than any summary that the engine accepts. */
 #define SUMMARY_MAX ((size_t)16 << 20)
-
-static int compact(const struct cli *cli, struct wal_session *session,
-                   const struct wal_compact_options *options)
-{
-    struct wal_append_result result = WAL_INIT(wal_append_result);
-    struct wal_error error = CLI_ERROR_INIT;
-    struct wal_session *fork = NULL;
-    enum wal_status status = wal_session_compact(session, options, &fork, &result, &error);
-
-    if (status != WAL_OK) {
-        return cli_report(cli, cli->items[2], status, &error);
-    }
-    cli_print_appended(cli, fork != NULL ? fork : session, &result, NULL);
-    wal_session_close(fork);
-    return CLI_OK;
-}
 
 int verb_compact_session(struct cli *cli, int argc, char **argv)
 {
@@ -394,34 +317,32 @@ int verb_compact_session(struct cli *cli, int argc, char **argv)
     };
     struct wal_session_options into = WAL_INIT(wal_session_options);
     struct wal_compact_options wanted = WAL_INIT(wal_compact_options);
+    struct wal_append_result result = WAL_INIT(wal_append_result);
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal_session *fork = NULL;
+    enum wal_status status;
     size_t size = 0;
     char *summary;
-    int code = cli_parse_operands(cli, argc, argv, options, 3, 3);
 
-    if (code == CLI_CONTINUE && first_kept == NULL) {
-        code = cli_error(cli, CLI_USAGE, "--first-kept", "is required");
+    cli_parse_operands(cli, argc, argv, options, 3, 3);
+    if (first_kept == NULL) {
+        cli_fail(cli, CLI_USAGE, "--first-kept", "is required");
     }
-    if (code == CLI_CONTINUE) {
-        code = cli_open(cli, 0);
-    }
-    if (code == CLI_CONTINUE) {
-        code = cli_complete_name(cli, cli->session, 0, CLI_NAME_ENTRY, &first_kept);
-    }
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
+    cli_open(cli, 0);
+    cli_complete_name(cli, 0, CLI_NAME_ENTRY, &first_kept);
     summary = cli_read_file(cli, NULL, SUMMARY_MAX, " for a summary", &size);
-    if (summary != NULL) {
-        /* A final newline is added by the shell and not part of the summary. */
-        size -= size > 0 && summary[size - 1] == '\n';
-        into.id = cli_slice(id);
-        wanted.first_kept = cli_slice(first_kept);
-        wanted.summary = (struct wal_slice){summary, size};
-        wanted.into = id != NULL ? &into : NULL;
-    }
-    code = summary != NULL ? compact(cli, cli->session, &wanted) : CLI_FAILED;
+    /* A final newline is added by the shell and not part of the summary. */
+    size -= size > 0 && summary[size - 1] == '\n';
+    into.id = cli_slice(id);
+    wanted.first_kept = cli_slice(first_kept);
+    wanted.summary = (struct wal_slice){summary, size};
+    wanted.into = id != NULL ? &into : NULL;
+    status = wal_session_compact(cli->session, &wanted, &fork, &result, &error);
     free(summary);
-    return code;
+    cli_check(cli, cli->items[2], status, &error);
+    cli_print_appended(cli, fork != NULL ? fork : cli->session, &result, NULL);
+    wal_session_close(fork);
+    return CLI_OK;
 }
 
 int verb_redact(struct cli *cli, int argc, char **argv)
@@ -439,38 +360,22 @@ int verb_redact(struct cli *cli, int argc, char **argv)
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
     const char *entry;
-    int code = cli_parse_operands(cli, argc, argv, options, 4, 4);
 
-    if (code == CLI_CONTINUE) {
-        code = cli_check_id(cli, "ENTRY", cli->items[3]);
+    cli_parse_operands(cli, argc, argv, options, 4, 4);
+    entry = cli->items[3];
+    cli_check_id(cli, "ENTRY", entry);
+    care_check_views(cli, erase, views);
+    cli_use_store(cli, cli->items[1], 0);
+    cli_use_session_exact(cli, cli->items[2]);
+    cli_complete_name(cli, 0, CLI_NAME_ENTRY, &entry);
+    status = wal_session_redact(cli->session, cli_slice(entry), cli_slice(reason), &result, &error);
+    cli_check(cli, entry, status, &error);
+    if (cli->json) {
+        cli_print_appended(cli, cli->session, &result, NULL);
+    } else {
+        fputs("redacted the entry ", stdout);
+        cli_print_name(stdout, cli_slice(entry));
+        putchar('\n');
     }
-    if (code == CLI_CONTINUE) {
-        code = care_check_views(cli, erase, views);
-    }
-    if (code == CLI_CONTINUE) {
-        code = cli_use_store(cli, cli->items[1], 0);
-    }
-    if (code == CLI_CONTINUE) {
-        code = cli_open_session_exact(cli, cli->store, cli->items[2], &cli->session);
-    }
-    if (code == CLI_CONTINUE) {
-        entry = cli->items[3];
-        code = cli_complete_name(cli, cli->session, 0, CLI_NAME_ENTRY, &entry);
-    }
-    if (code == CLI_CONTINUE) {
-        status =
-            wal_session_redact(cli->session, cli_slice(entry), cli_slice(reason), &result, &error);
-        code = cli_report(cli, entry, status, &error);
-        if (status == WAL_OK && !cli->json) {
-            fputs("redacted the entry ", stdout);
-            cli_print_name(stdout, cli_slice(entry));
-            putchar('\n');
-        } else if (status == WAL_OK) {
-            cli_print_appended(cli, cli->session, &result, NULL);
-        }
-    }
-    if (code == CLI_OK && erase) {
-        code = care_erase(cli, cli->store, views);
-    }
-    return code;
+    return erase ? care_erase(cli, cli->store, views) : CLI_OK;
 }

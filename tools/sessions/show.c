@@ -35,14 +35,9 @@ int verb_list(struct cli *cli, int argc, char **argv)
         {.name = NULL},
     };
     struct wal_session_cursor_options wanted = {.struct_size = sizeof(wanted)};
-    int code = cli_parse_operands(cli, argc, argv, options, 2, 2);
 
-    if (code == CLI_CONTINUE) {
-        code = project_open_updated(cli, directory);
-    }
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
+    cli_parse_operands(cli, argc, argv, options, 2, 2);
+    project_open_updated(cli, directory);
     wanted.cwd = cli_slice(directory);
     wanted.project = cli_slice(project);
     wanted.after = cli_slice(after);
@@ -84,13 +79,11 @@ int verb_latest(struct cli *cli, int argc, char **argv)
         {.name = NULL},
     };
     struct wal_session_cursor_options wanted = {.struct_size = sizeof(wanted)};
-    int code = cli_parse_operands(cli, argc, argv, options, 2, 2);
 
-    if (code == CLI_CONTINUE) {
-        code = project_open_updated(cli, directory);
-    }
+    cli_parse_operands(cli, argc, argv, options, 2, 2);
+    project_open_updated(cli, directory);
     wanted.cwd = cli_slice(directory);
-    return code == CLI_CONTINUE ? print_latest(cli, &wanted) : code;
+    return print_latest(cli, &wanted);
 }
 
 int verb_children(struct cli *cli, int argc, char **argv)
@@ -98,16 +91,11 @@ int verb_children(struct cli *cli, int argc, char **argv)
     struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal_session_cursor_options wanted = {.struct_size = sizeof(wanted)};
     struct wal_error error = CLI_ERROR_INIT;
-    enum wal_status status;
-    int code = cli_begin_session(cli, argc, argv, NULL, 3, 3, WAL_OPEN_READ_ONLY);
 
-    if (code == CLI_CONTINUE) {
-        status = wal_session_get_info(cli->session, &info, &error);
-        wanted.parent = info.id;
-        code = status == WAL_OK ? cli_print_sessions(cli, &wanted, 0, false, true)
-                                : cli_report(cli, cli->items[2], status, &error);
-    }
-    return code;
+    cli_begin_session(cli, argc, argv, NULL, 3, 3, WAL_OPEN_READ_ONLY);
+    cli_check(cli, cli->items[2], wal_session_get_info(cli->session, &info, &error), &error);
+    wanted.parent = info.id;
+    return cli_print_sessions(cli, &wanted, 0, false, true);
 }
 
 /* The data that show prints; its slices are valid while the session is open. */
@@ -314,32 +302,35 @@ static void print_session(const struct cli *cli, const struct session_details *s
     }
 }
 
-static int show(const struct cli *cli, struct wal_store *store, struct wal_session *session)
+int verb_show(struct cli *cli, int argc, char **argv)
 {
     struct session_details session_details = {.info = WAL_INIT(wal_session_info),
                                               .move = WAL_INIT(wal_session_move)};
     struct wal_error error = CLI_ERROR_INIT;
-    enum wal_status status = wal_session_get_info(session, &session_details.info, &error);
     bool is_whole = false;
+    enum wal_status status;
+
+    cli_begin_session(cli, argc, argv, NULL, 3, 3, WAL_OPEN_READ_ONLY);
+    status = wal_session_get_info(cli->session, &session_details.info, &error);
 
     session_details.has_moved =
         status == WAL_OK && (session_details.info.flags & WAL_SESSION_MOVED) != 0;
     if (session_details.has_moved) {
-        status = wal_session_get_move(session, &session_details.move, &error);
+        status = wal_session_get_move(cli->session, &session_details.move, &error);
     }
     if (status == WAL_OK) {
-        status = cli_heads_read(&session_details.heads, session, &error);
+        status = cli_heads_read(&session_details.heads, cli->session, &error);
     }
     if (status == WAL_OK) {
-        status = read_lineage(&session_details, store, &error);
+        status = read_lineage(&session_details, cli->store, &error);
     }
     /* Print the rest even if the checkpoints cannot be read. */
     if (status == WAL_OK) {
-        status = read_changes(&session_details, session, &error);
+        status = read_changes(&session_details, cli->session, &error);
         is_whole = status == WAL_OK || session_details.has_checkpoints;
     }
     if (is_whole) {
-        (void)shown_starter_read(&session_details.start, store, &session_details.info);
+        (void)shown_starter_read(&session_details.start, cli->store, &session_details.info);
     }
     if (is_whole && cli->json) {
         write_session(&session_details);
@@ -351,13 +342,6 @@ static int show(const struct cli *cli, struct wal_store *store, struct wal_sessi
     cli_texts_deinit(&session_details.lineage);
     cli_heads_deinit(&session_details.heads);
     return cli_report(cli, cli->items[2], status, &error);
-}
-
-int verb_show(struct cli *cli, int argc, char **argv)
-{
-    int code = cli_begin_session(cli, argc, argv, NULL, 3, 3, WAL_OPEN_READ_ONLY);
-
-    return code == CLI_CONTINUE ? show(cli, cli->store, cli->session) : code;
 }
 
 /* --- project and projects ----------------------------------------------- */
@@ -381,20 +365,16 @@ int verb_project(struct cli *cli, int argc, char **argv)
     char project[CLI_PROJECT_SIZE];
     struct stat found;
     const char *operand;
-    char *directory;
-    int code = cli_parse_operands(cli, argc, argv, NULL, 1, 2);
+    const char *directory;
 
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
+    cli_parse_operands(cli, argc, argv, NULL, 1, 2);
     operand = cli->count > 1 ? cli->items[1] : ".";
     if (stat(operand, &found) != 0 || !S_ISDIR(found.st_mode)) {
-        return cli_error(cli, CLI_NEGATIVE, operand, "no such directory");
+        cli_fail(cli, CLI_NEGATIVE, operand, "no such directory");
     }
-    directory = cli_absolute_path(operand);
+    directory = cli_keep_absolute(operand);
     cli_project_find(directory, false, project);
     print_project(cli, directory, project);
-    free(directory);
     return CLI_OK;
 }
 
@@ -495,11 +475,8 @@ int verb_projects(struct cli *cli, int argc, char **argv)
     struct projects projects = {.items = NULL};
     struct wal_error error = CLI_ERROR_INIT;
     struct cli_sessions list;
-    int code = cli_begin(cli, argc, argv, NULL, 2, 2, WAL_OPEN_READ_ONLY);
 
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
+    cli_begin(cli, argc, argv, NULL, 2, 2, WAL_OPEN_READ_ONLY);
     for (cli_sessions_open(&list, cli->store, NULL, &error); cli_sessions_next(&list, &error);) {
         add_session(&projects, &list.info);
     }
@@ -511,6 +488,5 @@ int verb_projects(struct cli *cli, int argc, char **argv)
         }
     }
     projects_deinit(&projects);
-    code = cli_report(cli, cli->items[1], list.status, &error);
-    return code;
+    return cli_report(cli, cli->items[1], list.status, &error);
 }

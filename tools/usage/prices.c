@@ -43,16 +43,17 @@ struct table {
     struct cli_texts texts;
 };
 
-/* Prints the error of a line. Returns the exit code. */
-static int refuse(const struct table *table, const uint8_t *at, const char *model, const char *why)
+/* Ends the process with the error of a line. */
+static _Noreturn void refuse(const struct table *table, const uint8_t *at, const char *model,
+                             const char *why)
 {
     size_t line = 1;
 
     for (const uint8_t *byte = table->text.data; byte < at; byte++) {
         line += *byte == '\n' ? 1 : 0;
     }
-    return cli_error(table->cli, CLI_USAGE, table->path, "line %zu: %s%s%s", line, model,
-                     model[0] != '\0' ? ": " : "", why);
+    cli_fail(table->cli, CLI_USAGE, table->path, "line %zu: %s%s%s", line, model,
+             model[0] != '\0' ? ": " : "", why);
 }
 
 /* Copies a name with its capital letters of ASCII made small. False: it is too long. */
@@ -151,8 +152,8 @@ static bool read_number(const struct wal__json_token *value, double *number)
 }
 
 /* Reads one member of a model. */
-static int read_rate(const struct table *table, const char *model, struct usage_price *price,
-                     const struct wal__json_token *key, const struct wal__json_token *value)
+static void read_rate(const struct table *table, const char *model, struct usage_price *price,
+                      const struct wal__json_token *key, const struct wal__json_token *value)
 {
     struct usage_tier *tier;
     enum usage_rate rate;
@@ -160,29 +161,28 @@ static int read_rate(const struct table *table, const char *model, struct usage_
     double number;
 
     if (!find_rate(key->span, &rate, &above) || value->kind == WAL__JSON_NULL) {
-        return CLI_CONTINUE;
+        return;
     }
     if (!read_number(value, &number)) {
-        return refuse(table, value->span.data, model,
-                      "a price is a number of US dollars for a token, 0 or more");
+        refuse(table, value->span.data, model,
+               "a price is a number of US dollars for a token, 0 or more");
     }
     if (number > RATE_MAX) {
-        return refuse(table, value->span.data, model,
-                      "more than a cent for a token; $3 for a million tokens is 3e-06");
+        refuse(table, value->span.data, model,
+               "more than a cent for a token; $3 for a million tokens is 3e-06");
     }
     tier = find_tier(price, above);
     if (tier == NULL) {
-        return refuse(table, key->span.data, model, "more than 4 sizes of a request have prices");
+        refuse(table, key->span.data, model, "more than 4 sizes of a request have prices");
     }
     if (tier->rates[rate] >= 0) {
-        return refuse(table, key->span.data, model, "states a price twice");
+        refuse(table, key->span.data, model, "states a price twice");
     }
     tier->rates[rate] = number;
-    return CLI_CONTINUE;
 }
 
-static int read_model(const struct table *table, const struct wal__json_token *key,
-                      struct wal__json_span object)
+static void read_model(const struct table *table, const struct wal__json_token *key,
+                       struct wal__json_span object)
 {
     struct wal__json_member fast = {.parent = "provider_specific_entry", .key = "fast"};
     struct wal__json_token text = *key;
@@ -193,24 +193,21 @@ static int read_model(const struct table *table, const struct wal__json_token *k
     struct cli_texts texts = {.items = NULL};
     char name[NAME_SIZE];
     uint32_t *number;
-    int code = CLI_CONTINUE;
 
     text.kind = WAL__JSON_STRING;
     if (!fold_name(cli_unescape(&text, &texts), name)) {
-        code = refuse(table, key->span.data, "", "the name of a model is longer than 255 bytes");
+        refuse(table, key->span.data, "", "the name of a model is longer than 255 bytes");
     }
     cli_texts_deinit(&texts);
     (void)find_tier(&price, 0);
     wal__json_scan_init(&scan, object.data, object.size);
-    while (code == CLI_CONTINUE && wal__json_scan_next(&scan, &member) == WAL__JSON_OK &&
-           member.kind != WAL__JSON_END) {
+    while (wal__json_scan_next(&scan, &member) == WAL__JSON_OK && member.kind != WAL__JSON_END) {
         if (member.kind == WAL__JSON_KEY && wal__json_scan_skip(&scan, &value) == WAL__JSON_OK) {
-            code = read_rate(table, name, &price, &member, &value);
+            read_rate(table, name, &price, &member, &value);
         }
     }
-    if (code != CLI_CONTINUE || price.tiers[0].rates[USAGE_RATE_INPUT] < 0 ||
-        price.tiers[0].rates[USAGE_RATE_OUTPUT] < 0) {
-        return code;
+    if (price.tiers[0].rates[USAGE_RATE_INPUT] < 0 || price.tiers[0].rates[USAGE_RATE_OUTPUT] < 0) {
+        return;
     }
     if (wal__json_members(object.data, object.size, &fast, 1, NULL) == WAL__JSON_OK &&
         !read_number(&fast.value, &price.fast)) {
@@ -218,72 +215,63 @@ static int read_model(const struct table *table, const struct wal__json_token *k
     }
     number = cli_ids_get_or_add(&table->prices->numbers, cli_slice(name));
     if (*number != 0) {
-        return refuse(table, key->span.data, name, "this model is in the table twice");
+        refuse(table, key->span.data, name, "this model is in the table twice");
     }
     *CLI_ADD(table->prices) = price;
     *number = (uint32_t)table->prices->count;
-    return CLI_CONTINUE;
 }
 
-static int read_table(struct table *table)
+static void read_table(struct table *table)
 {
     struct wal__json_member date = {.parent = "about", .key = "date"};
     struct wal__json_scan scan;
     struct wal__json_token key;
     struct wal__json_token value;
     size_t offset = 0;
-    int code = CLI_CONTINUE;
     enum wal__json_status status =
         wal__json_members(table->text.data, table->text.size, &date, 1, &offset);
 
     if (status != WAL__JSON_OK) {
-        return refuse(table, table->text.data + offset, "",
-                      status == WAL__JSON_NOT_OBJECT
-                          ? "a table of prices is a JSON object with a member for each model"
-                          : wal__json_status_text(status));
+        refuse(table, table->text.data + offset, "",
+               status == WAL__JSON_NOT_OBJECT
+                   ? "a table of prices is a JSON object with a member for each model"
+                   : wal__json_status_text(status));
     }
     if (date.value.kind == WAL__JSON_STRING) {
         table->prices->date = cli_copy_slice(cli_unescape(&date.value, &table->texts));
     }
     wal__json_scan_init(&scan, table->text.data, table->text.size);
-    while (code == CLI_CONTINUE && wal__json_scan_next(&scan, &key) == WAL__JSON_OK &&
-           key.kind != WAL__JSON_END) {
+    while (wal__json_scan_next(&scan, &key) == WAL__JSON_OK && key.kind != WAL__JSON_END) {
         if (key.kind != WAL__JSON_KEY || wal__json_scan_skip(&scan, &value) != WAL__JSON_OK) {
             continue;
         }
         if (value.kind != WAL__JSON_OBJECT) {
-            return refuse(table, key.span.data, "", "a member is no object with prices of a model");
+            refuse(table, key.span.data, "", "a member is no object with prices of a model");
         }
-        code = read_model(table, &key, value.span);
+        read_model(table, &key, value.span);
     }
-    if (code == CLI_CONTINUE && table->prices->count == 0) {
-        code = cli_error(table->cli, CLI_USAGE, table->path,
-                         "no model has an input_cost_per_token and an output_cost_per_token");
+    if (table->prices->count == 0) {
+        cli_fail(table->cli, CLI_USAGE, table->path,
+                 "no model has an input_cost_per_token and an output_cost_per_token");
     }
-    return code;
 }
 
-int usage_prices_open(struct usage_prices *prices, const struct cli *cli, const char *path)
+void usage_prices_open(struct usage_prices *prices, const struct cli *cli, const char *path)
 {
     struct table table = {.cli = cli, .path = path, .prices = prices};
     char *input = NULL;
-    int code;
 
     if (path == NULL) {
         table.path = "the table of prices";
         table.text = (struct wal__json_span){usage_prices_bytes, usage_prices_bytes_size};
     } else {
         input = cli_read_file(cli, path, PRICES_MAX, " for a table of prices", &table.text.size);
-        if (input == NULL) {
-            return CLI_FAILED;
-        }
         table.text.data = (const uint8_t *)input;
     }
     prices->path = path;
-    code = read_table(&table);
+    read_table(&table);
     cli_texts_deinit(&table.texts);
     free(input);
-    return code;
 }
 
 void usage_prices_deinit(struct usage_prices *prices)

@@ -901,21 +901,16 @@ int usage_run(struct cli *cli, int argc, char **argv)
         {.name = NULL},
     };
     enum usage_by by = USAGE_BY_DAY;
-    int code = cli_parse_operands(cli, argc, argv, options, 2, 2);
+    int code;
 
-    if (code == CLI_CONTINUE && by_text != NULL && !usage_by_find(by_text, &by)) {
-        code = cli_error(cli, CLI_USAGE, "--by",
-                         "\"%s\" is no group; use day, model, project, client or session", by_text);
+    cli_parse_operands(cli, argc, argv, options, 2, 2);
+    if (by_text != NULL && !usage_by_find(by_text, &by)) {
+        cli_fail(cli, CLI_USAGE, "--by",
+                 "\"%s\" is no group; use day, model, project, client or session", by_text);
     }
-    if (code == CLI_CONTINUE) {
-        code = usage_prices_open(&prices, cli, prices_path);
-    }
-    if (code == CLI_CONTINUE) {
-        code = cli_use_store(cli, cli->items[1], 0);
-    }
-    if (code == CLI_CONTINUE) {
-        code = count(cli, cli->store, &prices, by, since_ms, until_ms);
-    }
+    usage_prices_open(&prices, cli, prices_path);
+    cli_use_store(cli, cli->items[1], 0);
+    code = count(cli, cli->store, &prices, by, since_ms, until_ms);
     usage_prices_deinit(&prices);
     return code;
 }

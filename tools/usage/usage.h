@@ -180,9 +180,9 @@ struct usage_prices {
     const char *path;       /* NULL: the table of the program */
 };
 
-/* Reads the table in the file, or that of the program if the path is NULL. Returns CLI_CONTINUE, or
- * prints an error and returns the exit code; the caller deinitialises the prices in any case. */
-int usage_prices_open(struct usage_prices *prices, const struct cli *cli, const char *path);
+/* Reads the table in the file, or that of the program if the path is NULL. Ends the process after
+ * an error. */
+void usage_prices_open(struct usage_prices *prices, const struct cli *cli, const char *path);
 void usage_prices_deinit(struct usage_prices *prices);
 
 /* Computes the costs of the answers that state none. */

@@ -781,8 +781,8 @@ static struct wal_slice view_copy_finish(struct view_copy *copy, struct cli_text
     return text;
 }
 
-int view_filter_compile(const struct cli *cli, struct view_filter *filter,
-                        const struct cli_values *patterns)
+void view_filter_compile(const struct cli *cli, struct view_filter *filter,
+                         const struct cli_values *patterns)
 {
     filter->patterns = cli_alloc((patterns->count + 1) * sizeof(filter->patterns[0]));
     for (size_t i = 0; i < patterns->count; i++) {
@@ -791,11 +791,10 @@ int view_filter_compile(const struct cli *cli, struct view_filter *filter,
 
         if (code != 0) {
             regerror(code, &filter->patterns[i], why, sizeof(why));
-            return cli_error(cli, CLI_USAGE, "--redact", "%s: %s", patterns->items[i], why);
+            cli_fail(cli, CLI_USAGE, "--redact", "%s: %s", patterns->items[i], why);
         }
         filter->pattern_count++;
     }
-    return CLI_CONTINUE;
 }
 
 /* --- secrets ------------------------------------------------------------ */

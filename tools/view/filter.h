@@ -41,9 +41,9 @@ struct view_filter {
     uint64_t counts[VIEW_KINDS];
 };
 
-/* Compiles the patterns. Returns CLI_CONTINUE, or prints an error and returns an exit code. */
-int view_filter_compile(const struct cli *cli, struct view_filter *filter,
-                        const struct cli_values *patterns);
+/* Compiles the patterns. Ends the process for one that is no expression. */
+void view_filter_compile(const struct cli *cli, struct view_filter *filter,
+                         const struct cli_values *patterns);
 
 /* A shown_strike_fn; ctx is a struct view_filter. */
 struct wal_slice view_filter_strike(void *ctx, struct wal_slice key, struct wal_slice text,

@@ -262,31 +262,22 @@ int view_run(struct cli *cli, int argc, char **argv)
         {.name = "prices", .value = &prices_path},
         {.name = NULL},
     };
-    int code = cli_parse_operands(cli, argc, argv, options, 2, 2);
+    int code;
 
-    if (code == CLI_CONTINUE) {
-        code = view_filter_compile(cli, &view.filter, &patterns);
+    cli_parse_operands(cli, argc, argv, options, 2, 2);
+    view_filter_compile(cli, &view.filter, &patterns);
+    usage_prices_open(&prices, cli, prices_path);
+    view.shown.prices = &prices;
+    if (isatty(STDOUT_FILENO) != 0) {
+        cli_fail(cli, CLI_USAGE, "view",
+                 "the page is not for a terminal; write it to a file: "
+                 "agentwal view SESSION >page.html");
     }
-    if (code == CLI_CONTINUE) {
-        code = usage_prices_open(&prices, cli, prices_path);
-        view.shown.prices = &prices;
-    }
-    if (code == CLI_CONTINUE && isatty(STDOUT_FILENO) != 0) {
-        code = cli_error(cli, CLI_USAGE, "view",
-                         "the page is not for a terminal; write it to a file: "
-                         "agentwal view SESSION >page.html");
-    }
-    if (code == CLI_CONTINUE) {
-        code = cli_use_store(cli, cli->items[0], 0);
-    }
-    if (code == CLI_CONTINUE) {
-        code = cli_open_session(cli, cli->store, cli->items[1], &cli->session);
-    }
-    if (code == CLI_CONTINUE) {
-        view.store = cli->store;
-        view.session = cli->session;
-        code = print(cli, &view);
-    }
+    cli_use_store(cli, cli->items[0], 0);
+    cli_use_session(cli, cli->items[1]);
+    view.store = cli->store;
+    view.session = cli->session;
+    code = print(cli, &view);
     usage_prices_deinit(&prices);
     view_filter_deinit(&view.filter);
     free(patterns.items);

@@ -188,7 +188,19 @@ static uint64_t find_since(struct live *live)
     return first == UINT64_MAX ? CLI_TAIL_END : first - 1;
 }
 
-int live_open(struct live *live)
+void live_use_store(struct cli *cli, const char *path, const char *why)
+{
+    struct wal_store_info info = WAL_INIT(wal_store_info);
+    struct wal_error error = CLI_ERROR_INIT;
+
+    cli_use_store(cli, path, 0);
+    cli_check(cli, path, wal_store_get_info(cli->store, &info, &error), &error);
+    if (info.status == WAL_EREADONLY) {
+        cli_fail(cli, CLI_FAILED, path, "%s", why);
+    }
+}
+
+void live_open(struct live *live)
 {
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status =
@@ -205,7 +217,7 @@ int live_open(struct live *live)
         cli_tail_close(&live->tail);
         status = cli_tail_open(&live->tail, live->store, WAL_WRITTEN, after, &error);
     }
-    return status == WAL_OK ? CLI_CONTINUE : cli_report(live->cli, live->path, status, &error);
+    cli_check(live->cli, live->path, status, &error);
 }
 
 /* --- reading ------------------------------------------------------------ */

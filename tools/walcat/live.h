@@ -55,8 +55,12 @@ struct live_item {
     bool is_old;                  /* appended before live_open */
 };
 
-/* Opens the tail. Returns CLI_CONTINUE, or an exit code after a message. */
-int live_open(struct live *live);
+/* As cli_use_store, for a verb that waits for what others append. Ends the process with `why` where
+ * the store may only be read: the handle may then see only its state at the opening. */
+void live_use_store(struct cli *cli, const char *path, const char *why);
+
+/* Opens the tail. Ends the process after an error. */
+void live_open(struct live *live);
 
 /* Fills *item with the next one, or returns WAL_END when there is none now. Slices hold until the
  * next call. WAL_ECORRUPT concerns one record. */

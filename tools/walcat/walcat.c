@@ -1038,23 +1038,6 @@ struct arguments {
     bool tree;
 };
 
-/* A read-only handle may see only the state of the store at its opening. */
-static int check_follow(const struct cli *cli, struct wal_store *store)
-{
-    struct wal_store_info info = WAL_INIT(wal_store_info);
-    struct wal_error error = CLI_ERROR_INIT;
-    enum wal_status status = wal_store_get_info(store, &info, &error);
-
-    if (status != WAL_OK) {
-        return cli_report(cli, cli->items[0], status, &error);
-    }
-    if (info.status == WAL_EREADONLY) {
-        return cli_error(cli, CLI_FAILED, cli->items[0],
-                         "cannot be followed: --follow needs write permission");
-    }
-    return CLI_CONTINUE;
-}
-
 /* Reports that the session lost entries, because reading the remaining ones shows no error.
  * CLI_NEGATIVE then, else CLI_OK. */
 static int report_damage(const struct cli *cli, struct wal_session *session)
@@ -1073,40 +1056,25 @@ static int report_damage(const struct cli *cli, struct wal_session *session)
                      "the session lost entries to damage (agentwal check reports the damage)");
 }
 
-static int complete_names(const struct cli *cli, struct wal_session *session,
-                          struct walcat_options *view)
-{
-    int code = cli_complete_name(cli, session, view->stream, CLI_NAME_ENTRY | CLI_NAME_HEAD,
-                                 &view->branch);
-
-    return code == CLI_CONTINUE
-               ? cli_complete_name(cli, session, view->stream, CLI_NAME_ENTRY, &view->up_to)
-               : code;
-}
-
 static int show_session(struct cli *cli, const struct arguments *arguments)
 {
     struct walcat_options view = arguments->view;
-    bool follow = view.follow;
-    int code = cli_use_store(cli, cli->items[0], follow ? 0 : WAL_OPEN_READ_ONLY);
+    int damage_code;
+    int code;
 
-    if (code == CLI_CONTINUE && follow) {
-        code = check_follow(cli, cli->store);
+    if (view.follow) {
+        live_use_store(cli, cli->items[0], "cannot be followed: --follow needs write permission");
+    } else {
+        cli_use_store(cli, cli->items[0], WAL_OPEN_READ_ONLY);
     }
-    if (code == CLI_CONTINUE) {
-        code = cli_open_session(cli, cli->store, cli->items[1], &cli->session);
-    }
-    if (code == CLI_CONTINUE) {
-        code = complete_names(cli, cli->session, &view);
-    }
-    if (code == CLI_CONTINUE) {
-        int damage_code = report_damage(cli, cli->session);
-        view.store = cli->store;
-        code = arguments->tree ? print_tree(cli, cli->session, &view)
-                               : walcat_print_entries(cli, cli->session, &view);
-        code = cli_worse_code(damage_code, code);
-    }
-    return code;
+    cli_use_session(cli, cli->items[1]);
+    cli_complete_name(cli, view.stream, CLI_NAME_ENTRY | CLI_NAME_HEAD, &view.branch);
+    cli_complete_name(cli, view.stream, CLI_NAME_ENTRY, &view.up_to);
+    damage_code = report_damage(cli, cli->session);
+    view.store = cli->store;
+    code = arguments->tree ? print_tree(cli, cli->session, &view)
+                           : walcat_print_entries(cli, cli->session, &view);
+    return cli_worse_code(damage_code, code);
 }
 
 /* --follow without a session: all of them. */
@@ -1115,19 +1083,12 @@ static int follow_all(struct cli *cli, const struct arguments *arguments)
     static const struct cli_values none = {.count = 0};
     struct live live = {
         .cli = cli, .path = cli->items[0], .names = &none, .type = arguments->view.type};
-    int code = cli_use_store(cli, cli->items[0], 0);
+    int code;
 
-    if (code == CLI_CONTINUE) {
-        code = check_follow(cli, cli->store);
-    }
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
+    live_use_store(cli, cli->items[0], "cannot be followed: --follow needs write permission");
     live.store = cli->store;
-    code = live_open(&live);
-    if (code == CLI_CONTINUE) {
-        code = walcat_print_live(&live, arguments->view.text);
-    }
+    live_open(&live);
+    code = walcat_print_live(&live, arguments->view.text);
     live_close(&live);
     return code;
 }
@@ -1135,13 +1096,13 @@ static int follow_all(struct cli *cli, const struct arguments *arguments)
 static int show_sessions(struct cli *cli)
 {
     const struct wal_session_cursor_options all = WAL_INIT(wal_session_cursor_options);
-    int code = cli_use_store(cli, cli->items[0], WAL_OPEN_READ_ONLY);
 
-    return code == CLI_CONTINUE ? cli_print_sessions(cli, &all, 0, false, true) : code;
+    cli_use_store(cli, cli->items[0], WAL_OPEN_READ_ONLY);
+    return cli_print_sessions(cli, &all, 0, false, true);
 }
 
 /* Refuses options that would have no effect. */
-static int check_context(const struct cli *cli, const struct arguments *arguments)
+static void check_context(const struct cli *cli, const struct arguments *arguments)
 {
     const struct walcat_options *view = &arguments->view;
     const struct {
@@ -1168,44 +1129,37 @@ static int check_context(const struct cli *cli, const struct arguments *argument
         bool is_of_all = view->follow && !arguments->frames && options[i].with_all;
 
         if (options[i].is_given && !is_of_all && (arguments->frames || cli->count < 2)) {
-            return cli_error(cli, CLI_USAGE, options[i].name, "allowed only with a SESSION");
+            cli_fail(cli, CLI_USAGE, options[i].name, "allowed only with a SESSION");
         }
         if (options[i].is_given && arguments->tree && !options[i].with_tree) {
-            return cli_error(cli, CLI_USAGE, options[i].name, "not allowed with --tree");
+            cli_fail(cli, CLI_USAGE, options[i].name, "not allowed with --tree");
         }
     }
-    return CLI_CONTINUE;
 }
 
 /* Refuses options that exclude each other. */
-static int check_options(const struct cli *cli, struct arguments *arguments)
+static void check_options(const struct cli *cli, struct arguments *arguments)
 {
     struct walcat_options *view = &arguments->view;
     bool is_path = view->branch != NULL || view->up_to != NULL;
-    int code = cli_check_operands(cli, 1, arguments->frames ? 1 : 2);
 
-    if (code == CLI_CONTINUE) {
-        code = check_context(cli, arguments);
-    }
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
+    cli_check_operands(cli, 1, arguments->frames ? 1 : 2);
+    check_context(cli, arguments);
     view->stream = arguments->stream != UINT64_MAX ? (uint32_t)arguments->stream : 0;
     if (view->branch != NULL && view->up_to != NULL) {
-        return cli_error(cli, CLI_USAGE, "--up-to", "not allowed with --branch");
+        cli_fail(cli, CLI_USAGE, "--up-to", "not allowed with --branch");
     }
     if (view->all && (is_path || view->since_compaction)) {
-        return cli_error(cli, CLI_USAGE, "--all",
-                         "not allowed with --branch, --up-to or --since-compaction");
+        cli_fail(cli, CLI_USAGE, "--all",
+                 "not allowed with --branch, --up-to or --since-compaction");
     }
     if (view->follow && is_path) {
-        return cli_error(cli, CLI_USAGE, "--follow", "not allowed with --branch or --up-to");
+        cli_fail(cli, CLI_USAGE, "--follow", "not allowed with --branch or --up-to");
     }
-    return CLI_CONTINUE;
 }
 
 /* Reads the command line into *arguments. */
-static int read_arguments(struct cli *cli, int argc, char **argv, struct arguments *arguments)
+static void read_arguments(struct cli *cli, int argc, char **argv, struct arguments *arguments)
 {
     struct walcat_options *view = &arguments->view;
     const struct cli_option options[] = {
@@ -1224,18 +1178,18 @@ static int read_arguments(struct cli *cli, int argc, char **argv, struct argumen
         {.name = "follow", .flag = &view->follow},
         {.name = NULL},
     };
-    int code = cli_parse(cli, argc, argv, options);
 
-    if (code == CLI_CONTINUE && cli->json && (view->text || arguments->tree)) {
-        return cli_error(cli, CLI_USAGE, "--json", "not allowed with %s",
-                         view->text ? "--text" : "a drawing of the branches");
+    cli_parse(cli, argc, argv, options);
+    if (cli->json && (view->text || arguments->tree)) {
+        cli_fail(cli, CLI_USAGE, "--json", "not allowed with %s",
+                 view->text ? "--text" : "a drawing of the branches");
     }
-    if (code == CLI_CONTINUE && arguments->frames && !cli->names_store && cli->count == 2) {
+    if (arguments->frames && !cli->names_store && cli->count == 2) {
         /* agentwal cat --frames SEGMENT: not the store, but its segment. */
         cli->items++;
         cli->count--;
     }
-    return code == CLI_CONTINUE ? check_options(cli, arguments) : code;
+    check_options(cli, arguments);
 }
 
 /* The session is optional for walcat, whose operands name the store. */
@@ -1246,19 +1200,16 @@ static int run(struct cli *cli, int argc, char **argv, bool is_tree)
         .stream = UINT64_MAX,
         .tree = is_tree,
     };
-    int code = read_arguments(cli, argc, argv, &arguments);
 
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
+    read_arguments(cli, argc, argv, &arguments);
     if (arguments.frames) {
         return walcat_print_frames(cli, cli->items[0]);
     }
     if (cli->count == 1 && arguments.view.follow) {
         return follow_all(cli, &arguments);
     }
-    if (cli->count == 1 && !cli->names_store) {
-        return cli_check_operands(cli, 2, 2);
+    if (!cli->names_store) {
+        cli_check_operands(cli, 2, 2);
     }
     return cli->count == 1 ? show_sessions(cli) : show_session(cli, &arguments);
 }

@@ -997,14 +997,14 @@ static void note_rewritten(struct check_store *store)
         store->catalogue.bytes != NULL && store->catalogue.header.generation != generation;
 }
 
-int check_chain(struct check_store *store, struct check_segments *segments, const char *folder)
+void check_chain(struct check_store *store, struct check_segments *segments, const char *folder)
 {
     struct wal__damaged_store *reader = &store->reader;
     struct wal__damaged_stream *stream = segments == &store->log ? &reader->log : &reader->pack;
 
     check_directory(store, folder);
     if (wal__damaged_link(reader, stream) == WAL_ENOMEM) {
-        return cli_error(store->cli, CLI_FAILED, store->path, "out of memory");
+        cli_fail(store->cli, CLI_FAILED, store->path, "out of memory");
     }
     take_segments(store, stream, segments);
     for (size_t i = 0; i < segments->count; i++) {
@@ -1020,7 +1020,6 @@ int check_chain(struct check_store *store, struct check_segments *segments, cons
     if (segments == &store->log) {
         note_rewritten(store);
     }
-    return CLI_CONTINUE;
 }
 
 void check_chain_continuity(struct check_segment *segment)

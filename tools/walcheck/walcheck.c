@@ -91,16 +91,7 @@ static void check_slot(struct check_store *store, const uint8_t *bytes, unsigned
     }
 }
 
-static int report_version(const struct check_store *store, const struct slot *slot)
-{
-    return cli_error(store->cli, CLI_FAILED, store->path,
-                     "the store has format version %" PRIu32 " and features %#" PRIx32
-                     "; this walcheck knows version %d and features %#x",
-                     slot->manifest.version, slot->manifest.features.incompat,
-                     (int)WAL__FORMAT_VERSION, WAL__KNOWN_INCOMPAT | WAL__INCOMPAT_SHADOW);
-}
-
-static int select_slot(struct check_store *store, const uint8_t *bytes)
+static void select_slot(struct check_store *store, const uint8_t *bytes)
 {
     struct slot slots[2] = {{0}};
     const struct slot *best;
@@ -111,7 +102,11 @@ static int select_slot(struct check_store *store, const uint8_t *bytes)
         slots[i].fmt = wal__manifest_decode(at, &slots[i].manifest);
         slots[i].zero = wal__is_zero(at, WAL__MANIFEST_SLOT_SIZE);
         if (slots[i].fmt == WAL__FMT_VERSION || slots[i].fmt == WAL__FMT_FEATURES) {
-            return report_version(store, &slots[i]);
+            cli_fail(store->cli, CLI_FAILED, store->path,
+                     "the store has format version %" PRIu32 " and features %#" PRIx32
+                     "; this walcheck knows version %d and features %#x",
+                     slots[i].manifest.version, slots[i].manifest.features.incompat,
+                     (int)WAL__FORMAT_VERSION, WAL__KNOWN_INCOMPAT | WAL__INCOMPAT_SHADOW);
         }
     }
     for (unsigned i = 0; i < 2; i++) {
@@ -125,14 +120,14 @@ static int select_slot(struct check_store *store, const uint8_t *bytes)
     }
     if (best->fmt != WAL__FMT_OK) {
         if (!has_log(store)) {
-            return cli_error(store->cli, CLI_FAILED, store->path,
-                             "is not a store: no slot of MANIFEST is valid, "
-                             "and there is no directory log/");
+            cli_fail(store->cli, CLI_FAILED, store->path,
+                     "is not a store: no slot of MANIFEST is valid, "
+                     "and there is no directory log/");
         }
         check_damage_add(&store->damages, CHECK_LOSS, manifest_name, 0, WAL__MANIFEST_SIZE,
                          "neither slot is valid: %s; the segments identify the store",
                          wal__fmt_text(slots[0].fmt));
-        return CLI_CONTINUE;
+        return;
     }
     store->reader.uuid_known = true;
     memcpy(store->reader.uuid, best->manifest.uuid, sizeof(store->reader.uuid));
@@ -142,10 +137,9 @@ static int select_slot(struct check_store *store, const uint8_t *bytes)
     store->reader.has_shadows = best->manifest.has_shadows;
     store->reader.is_replica = (best->manifest.features.ro_compat & WAL__RO_COMPAT_REPLICA) != 0;
     store->reader.group_align = best->manifest.group_align;
-    return CLI_CONTINUE;
 }
 
-static int read_manifest(struct check_store *store, struct cli_file *file)
+static void read_manifest(struct check_store *store, struct cli_file *file)
 {
     uint8_t bytes[WAL__MANIFEST_SIZE] = {0};
     uint64_t size = file->size < sizeof(bytes) ? file->size : sizeof(bytes);
@@ -154,7 +148,7 @@ static int read_manifest(struct check_store *store, struct cli_file *file)
     if (at == NULL) {
         check_damage_add(&store->damages, CHECK_LOSS, manifest_name, file->error_offset, 0,
                          "cannot be read: %s", cli_file_error(file->error));
-        return CLI_CONTINUE;
+        return;
     }
     if (size > 0) {
         memcpy(bytes, at, (size_t)size);
@@ -164,40 +158,38 @@ static int read_manifest(struct check_store *store, struct cli_file *file)
                          file->size < size ? 0 : file->size - size, "has %" PRIu64 " bytes, not %d",
                          file->size, (int)WAL__MANIFEST_SIZE);
     }
-    return select_slot(store, bytes);
+    select_slot(store, bytes);
 }
 
-/* Reads uuid, format version and alignment from MANIFEST. Returns CLI_CONTINUE, or an exit code
- * after printing why the directory is not a store. manifest.c */
-static int check_manifest(struct check_store *store)
+/* Reads uuid, format version and alignment from MANIFEST. Ends the process where the directory is
+ * not a store. */
+static void check_manifest(struct check_store *store)
 {
     struct cli_file file;
     struct stat status;
     bool is_special;
-    int code;
     int error;
 
     if (stat(store->path, &status) != 0) {
-        return cli_error(store->cli, CLI_FAILED, store->path, "%s", cli_file_error(errno));
+        cli_fail(store->cli, CLI_FAILED, store->path, "%s", cli_file_error(errno));
     }
     error = check_file_open(store, manifest_name, &file);
     if (error == 0) {
-        code = read_manifest(store, &file);
+        read_manifest(store, &file);
         cli_file_close(&file);
-        return code;
+        return;
     }
     is_special = error == ELOOP || error == EISDIR || error == ENXIO;
     if (error != ENOENT && !is_special) {
-        return cli_error(store->cli, CLI_FAILED, store->path, "MANIFEST cannot be opened: %s",
-                         cli_file_error(error));
+        cli_fail(store->cli, CLI_FAILED, store->path, "MANIFEST cannot be opened: %s",
+                 cli_file_error(error));
     }
     if (!has_log(store)) {
-        return cli_error(store->cli, CLI_FAILED, store->path, "is not a store: it has no MANIFEST");
+        cli_fail(store->cli, CLI_FAILED, store->path, "is not a store: it has no MANIFEST");
     }
     check_damage_add(&store->damages, CHECK_LOSS, manifest_name, 0, 0,
                      "%s; the segments identify the store",
                      is_special ? cli_file_error(error) : "is missing");
-    return CLI_CONTINUE;
 }
 
 /* --- roots of views (SPEC.md 10.7) -------------------------------------- */
@@ -395,12 +387,11 @@ static void list_segments(const struct check_segments *segments, struct pipeline
     }
 }
 
-static int run_pipeline(struct check_store *store, struct check_segments *segments)
+static void run_pipeline(struct check_store *store, struct check_segments *segments)
 {
     struct pipeline pipeline = {.store = store};
     pthread_t *threads = cli_alloc(store->jobs * sizeof(*threads));
     unsigned started = 0;
-    int code = CLI_CONTINUE;
 
     list_segments(segments, &pipeline);
     pthread_mutex_init(&pipeline.mutex, NULL);
@@ -412,7 +403,7 @@ static int run_pipeline(struct check_store *store, struct check_segments *segmen
     if (started > 0) {
         process_in_order(&pipeline, segments);
     } else if (pipeline.count > 0) {
-        code = cli_error(store->cli, CLI_FAILED, store->path, "cannot create a thread");
+        cli_fail(store->cli, CLI_FAILED, store->path, "cannot create a thread");
     }
     for (unsigned i = 0; i < started; i++) {
         pthread_join(threads[i], NULL);
@@ -422,7 +413,6 @@ static int run_pipeline(struct check_store *store, struct check_segments *segmen
     free(pipeline.items);
     free(pipeline.done);
     free(threads);
-    return code;
 }
 
 static void set_tail(const struct check_segment *segment, struct check_tail *tail)
@@ -489,59 +479,41 @@ static void check_lock(struct check_store *store)
     }
 }
 
-static int init_reader(struct check_store *store)
+static void init_reader(struct check_store *store)
 {
     struct wal__env *env = &store->reader.env;
 
     if (strlen(store->path) >= sizeof(env->root)) {
-        return cli_error(store->cli, CLI_FAILED, store->path, "the path is too long");
+        cli_fail(store->cli, CLI_FAILED, store->path, "the path is too long");
     }
     *env = (struct wal__env){.heap = &wal__heap_libc, .io = &wal__io_posix, .read_only = true};
     memcpy(env->root, store->path, strlen(store->path) + 1);
     store->reader.format_version = WAL__FORMAT_VERSION;
-    return CLI_CONTINUE;
 }
 
-static int run_pass(struct check_store *store)
+static void run_pass(struct check_store *store)
 {
-    int code = init_reader(store);
-
-    if (code == CLI_CONTINUE) {
-        code = check_manifest(store);
-    }
-
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
+    init_reader(store);
+    check_manifest(store);
     check_lock(store);
     check_catalogue_load(store);
-    code = check_chain(store, &store->log, "log");
-    if (code == CLI_CONTINUE) {
-        code = check_chain(store, &store->pack, "pack");
-    }
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
+    check_chain(store, &store->log, "log");
+    check_chain(store, &store->pack, "pack");
     if (!store->reader.uuid_known) {
-        return cli_error(store->cli, CLI_FAILED, store->path,
-                         "is not a store: it has no valid MANIFEST, and no "
-                         "segment with a valid header");
+        cli_fail(store->cli, CLI_FAILED, store->path,
+                 "is not a store: it has no valid MANIFEST, and no "
+                 "segment with a valid header");
     }
-    code = run_pipeline(store, &store->log);
-    if (code == CLI_CONTINUE) {
-        check_replay_finish(store);
-        check_chain_pack_end(store);
-        code = run_pipeline(store, &store->pack);
-    }
-    if (code == CLI_CONTINUE) {
-        check_blobs_verify(store);
-        check_references(store);
-    }
+    run_pipeline(store, &store->log);
+    check_replay_finish(store);
+    check_chain_pack_end(store);
+    run_pipeline(store, &store->pack);
+    check_blobs_verify(store);
+    check_references(store);
     check_index_orphans(store);
     views(store);
     check_catalogue_finish(store);
     collect_damages(store);
-    return code;
 }
 
 /* Whether another process has the store open. */
@@ -584,28 +556,25 @@ static void store_deinit(struct check_store *store)
     check_damages_deinit(&store->damages);
 }
 
-/* Checks the whole store. CLI_CONTINUE, or an exit code after an error. store.c */
-static int store_run(struct check_store *store)
+/* Checks the whole store. */
+static void store_run(struct check_store *store)
 {
     const struct check_store fresh = *store;
     bool live = is_open_elsewhere(store);
     struct check_store again;
-    int code = run_pass(store);
 
+    run_pass(store);
     live = live || is_open_elsewhere(store);
-    if (code != CLI_CONTINUE || store->damages.count == 0 || !live) {
-        return code;
+    if (store->damages.count == 0 || !live) {
+        return;
     }
     usleep(PAUSE_US);
     again = fresh;
-    code = run_pass(&again);
-    if (code == CLI_CONTINUE) {
-        check_damages_intersect(&store->damages, &again.damages);
-        store->tail = again.tail;
-        store->pack_tail = again.pack_tail;
-    }
+    run_pass(&again);
+    check_damages_intersect(&store->damages, &again.damages);
+    store->tail = again.tail;
+    store->pack_tail = again.pack_tail;
     store_deinit(&again);
-    return code;
 }
 
 /* --- salvage ------------------------------------------------------------ */
@@ -828,17 +797,15 @@ static int run(struct cli *cli, const struct request *request)
 
     store.jobs = request->jobs == 0 ? 1 : (unsigned)request->jobs;
     store.jobs = store.jobs > JOBS_MAX ? JOBS_MAX : store.jobs;
-    code = store_run(&store);
-    if (code == CLI_CONTINUE) {
-        code = request->salvage == NULL ? check_report(&store)
-                                        : check_salvage(&store, request->salvage);
-    }
+    store_run(&store);
+    code =
+        request->salvage == NULL ? check_report(&store) : check_salvage(&store, request->salvage);
     store_deinit(&store);
     return code;
 }
 
 /* `count` is the number of operands. */
-static int read_request(struct cli *cli, int argc, char **argv, int count, struct request *request)
+static void read_request(struct cli *cli, int argc, char **argv, int count, struct request *request)
 {
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     const struct cli_option options[] = {
@@ -848,32 +815,25 @@ static int read_request(struct cli *cli, int argc, char **argv, int count, struc
         {.name = "store-id", .value = &request->store_id},
         {.name = NULL},
     };
-    int code;
 
     request->jobs = processors > 0 ? (uint64_t)processors : 1;
-    code = cli_parse(cli, argc, argv, options);
-    if (code == CLI_CONTINUE && request->remote == NULL && request->store_id != NULL) {
-        code = cli_error(cli, CLI_USAGE, "--store-id", "needs --remote");
-    }
-    if (code != CLI_CONTINUE) {
-        return code;
+    cli_parse(cli, argc, argv, options);
+    if (request->remote == NULL && request->store_id != NULL) {
+        cli_fail(cli, CLI_USAGE, "--store-id", "needs --remote");
     }
     /* agentwal names a store always. */
-    if (request->remote != NULL) {
-        return cli_check_operands(cli, 0, 1);
+    cli_check_operands(cli, request->remote != NULL ? 0 : count,
+                       request->remote != NULL ? 1 : count);
+    if (request->remote == NULL) {
+        cli_require_store(cli, cli->items[0]);
     }
-    code = cli_check_operands(cli, count, count);
-    return code == CLI_CONTINUE ? cli_require_store(cli, cli->items[0]) : code;
 }
 
 int verb_check(struct cli *cli, int argc, char **argv)
 {
     struct request request = {.salvage = NULL};
-    int code = read_request(cli, argc, argv, 1, &request);
 
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
+    read_request(cli, argc, argv, 1, &request);
     if (request.remote != NULL && request.salvage != NULL) {
         return cli_error(cli, CLI_USAGE, "--salvage", "not allowed with --remote");
     }
@@ -884,11 +844,8 @@ int verb_check(struct cli *cli, int argc, char **argv)
 int verb_salvage(struct cli *cli, int argc, char **argv)
 {
     struct request request = {.salvage = NULL};
-    int code = read_request(cli, argc, argv, 2, &request);
 
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
+    read_request(cli, argc, argv, 2, &request);
     if (request.remote != NULL) {
         return cli_error(cli, CLI_USAGE, "--remote",
                          "not allowed: agentwal remote pull makes a copy");

@@ -279,8 +279,8 @@ char *check_path(const struct check_store *store, const char *file);
 int check_file_open(const struct check_store *store, const char *name, struct cli_file *file);
 
 /* Takes the segments of a folder and their chain from the reader, and reports what is damaged in
- * their heads, and which are not in the chain. CLI_CONTINUE, or an exit code. */
-int check_chain(struct check_store *store, struct check_segments *segments, const char *folder);
+ * their heads, and which are not in the chain. */
+void check_chain(struct check_store *store, struct check_segments *segments, const char *folder);
 
 /* Reports a segment that does not continue where its predecessor ended. Both are scanned. */
 void check_chain_continuity(struct check_segment *segment);

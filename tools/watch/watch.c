@@ -497,51 +497,6 @@ static int show_screen(struct live *live, struct screen *screen)
 
 /* --- the verb ----------------------------------------------------------- */
 
-/* Replaces the names of --session by ids. */
-static int complete_sessions(const struct cli *cli, struct wal_store *store,
-                             struct cli_values *names)
-{
-    int code = CLI_CONTINUE;
-
-    for (size_t i = 0; i < names->count && code == CLI_CONTINUE; i++) {
-        struct wal_session_info info = WAL_INIT(wal_session_info);
-        struct wal_error error = CLI_ERROR_INIT;
-        struct wal_session *session = NULL;
-        enum wal_status status;
-        char *id;
-
-        code = cli_open_session(cli, store, names->items[i], &session);
-        if (code != CLI_CONTINUE) {
-            break;
-        }
-        status = wal_session_get_info(session, &info, &error);
-        if (status != WAL_OK) {
-            code = cli_report(cli, names->items[i], status, &error);
-        } else {
-            id = cli_copy_slice(info.id);
-            names->items[i] = cli_keep_text(id);
-            free(id);
-        }
-        wal_session_close(session);
-    }
-    return code;
-}
-
-/* A read-only handle may see only the state of the store at its opening. */
-static int check_writable(const struct cli *cli, struct wal_store *store)
-{
-    struct wal_store_info info = WAL_INIT(wal_store_info);
-    struct wal_error error = CLI_ERROR_INIT;
-    enum wal_status status = wal_store_get_info(store, &info, &error);
-
-    if (status != WAL_OK) {
-        return cli_report(cli, cli->items[1], status, &error);
-    }
-    return info.status == WAL_EREADONLY ? cli_error(cli, CLI_FAILED, cli->items[1],
-                                                    "cannot be watched without write permission")
-                                        : CLI_CONTINUE;
-}
-
 static int watch(const struct cli *cli, struct arguments *arguments, struct wal_store *store)
 {
     struct live live = {.cli = cli,
@@ -554,18 +509,15 @@ static int watch(const struct cli *cli, struct arguments *arguments, struct wal_
     struct screen screen = {.file = NULL};
     bool is_screen =
         !cli->json && !arguments->plain && isatty(STDIN_FILENO) == 1 && cli->terminal->is_terminal;
-    int code = check_writable(cli, store);
+    int code;
 
-    if (code == CLI_CONTINUE) {
-        code = complete_sessions(cli, store, &arguments->sessions);
+    for (size_t i = 0; i < arguments->sessions.count; i++) {
+        arguments->sessions.items[i] =
+            cli_session_id(cli, cli->store, arguments->sessions.items[i]);
     }
-    if (code == CLI_CONTINUE) {
-        code = live_open(&live);
-    }
-    if (code == CLI_CONTINUE) {
-        code = is_screen && screen_open(&screen, cli->no_colour) ? show_screen(&live, &screen)
-                                                                 : walcat_print_live(&live, false);
-    }
+    live_open(&live);
+    code = is_screen && screen_open(&screen, cli->no_colour) ? show_screen(&live, &screen)
+                                                             : walcat_print_live(&live, false);
     live_close(&live);
     return code;
 }
@@ -581,17 +533,14 @@ int watch_run(struct cli *cli, int argc, char **argv)
         {.name = "plain", .flag = &arguments.plain},
         {.name = NULL},
     };
-    int code = cli_parse_operands(cli, argc, argv, options, 2, 3);
+    int code;
 
-    if (code == CLI_CONTINUE && cli->count == 3) {
+    cli_parse_operands(cli, argc, argv, options, 2, 3);
+    if (cli->count == 3) {
         cli->items[1] = cli->items[2]; /* the operand names the store */
     }
-    if (code == CLI_CONTINUE) {
-        code = cli_use_store(cli, cli->items[1], 0);
-    }
-    if (code == CLI_CONTINUE) {
-        code = watch(cli, &arguments, cli->store);
-    }
+    live_use_store(cli, cli->items[1], "cannot be watched without write permission");
+    code = watch(cli, &arguments, cli->store);
     free(arguments.sessions.items);
     return code;
 }

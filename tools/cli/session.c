@@ -980,3 +980,60 @@ int cli_print_sessions(const struct cli *cli, const struct wal_session_cursor_op
     return status == WAL_OK || status == WAL_END ? CLI_OK
                                                  : cli_report(cli, cli->opened, status, &error);
 }
+
+/* --- projects ----------------------------------------------------------- */
+
+/* Sessions come newest first. */
+static void add_to_project(struct cli_projects *projects, const struct wal_session_info *info,
+                           bool splits)
+{
+    bool is_directory = splits && info->project.size == 0;
+    char *key = cli_format("%c%.*s", is_directory ? '\n' : ' ',
+                           WAL_ARG(is_directory ? info->cwd : info->project));
+    uint32_t *rank = cli_ids_get_or_add(&projects->ranks, cli_slice(key));
+    struct cli_project *project;
+
+    free(key);
+    if (*rank == 0) {
+        *CLI_ADD(projects) = (struct cli_project){.id = cli_copy_slice(info->project),
+                                                  .newest = cli_copy_slice(info->id),
+                                                  .cwd = cli_copy_slice(info->cwd),
+                                                  .created_ms = info->created_ms,
+                                                  .updated_ms = info->updated_ms};
+        *rank = (uint32_t)projects->count;
+    }
+    project = &projects->items[*rank - 1];
+    project->sessions++;
+    if (info->created_ms < project->created_ms) {
+        project->created_ms = info->created_ms;
+    }
+    if (info->cwd.size > 0 && (*cli_ids_get_or_add(&project->seen, info->cwd))++ == 0) {
+        cli_texts_add(&project->directories, info->cwd);
+    }
+}
+
+enum wal_status cli_projects_read(struct cli_projects *projects, struct wal_store *store,
+                                  bool splits, struct wal_error *error)
+{
+    struct cli_sessions list;
+
+    for (cli_sessions_open(&list, store, NULL, error); cli_sessions_next(&list, error);) {
+        add_to_project(projects, &list.info, splits);
+    }
+    return list.status;
+}
+
+void cli_projects_deinit(struct cli_projects *projects)
+{
+    for (size_t i = 0; i < projects->count; i++) {
+        struct cli_project *project = &projects->items[i];
+
+        free(project->id);
+        free(project->newest);
+        free(project->cwd);
+        cli_texts_deinit(&project->directories);
+        cli_ids_deinit(&project->seen);
+    }
+    free(projects->items);
+    cli_ids_deinit(&projects->ranks);
+}

@@ -122,6 +122,32 @@ enum wal_status cli_open_latest(struct wal_store *store,
 int cli_print_sessions(const struct cli *cli, const struct wal_session_cursor_options *options,
                        uint64_t limit, bool cursor, bool subagents);
 
+/* A project, and what its sessions say of it. */
+struct cli_project {
+    char *id;           /* empty: none */
+    char *newest;       /* id of its newest session */
+    char *cwd;          /* of that */
+    int64_t created_ms; /* of the first session that was created */
+    int64_t updated_ms; /* of the newest session */
+    uint64_t sessions;
+    struct cli_texts directories;
+    struct cli_ids seen; /* the directories */
+};
+
+/* Zeroed: none. */
+struct cli_projects {
+    struct cli_project *items; /* by their newest sessions */
+    size_t count;
+    size_t capacity;
+    struct cli_ids ranks; /* number + 1 in items */
+};
+
+/* Reads the projects of a store. The sessions that have none are one of them, or with `splits` one
+ * for each directory. */
+enum wal_status cli_projects_read(struct cli_projects *projects, struct wal_store *store,
+                                  bool splits, struct wal_error *error);
+void cli_projects_deinit(struct cli_projects *projects);
+
 /* Whether the session does a part of the work of its parent, which the store has: lists have it
  * below that. The slices of *info hold. */
 bool cli_session_is_subagent(struct wal_store *store, const struct wal_session_info *info);

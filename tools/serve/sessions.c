@@ -374,63 +374,6 @@ enum wal_status serve_get_usage(struct serve_exchange *exchange, struct wal_erro
 
 /* --- projects ----------------------------------------------------------- */
 
-struct project {
-    char *id;           /* empty: none */
-    char *cwd;          /* of its newest session */
-    int64_t created_ms; /* of the first session that was created */
-    int64_t updated_ms;
-    uint64_t sessions;
-};
-
-struct projects {
-    struct project *items; /* by their newest sessions */
-    size_t count;
-    size_t capacity;
-    struct cli_ids ranks; /* of an id, or of "\n" and a directory */
-};
-
-static void add_to_project(struct projects *projects, const struct wal_session_info *info)
-{
-    struct wal_slice name = info->project.size > 0 ? info->project : info->cwd;
-    size_t size = (size_t)name.size + 1;
-    char *key = cli_alloc(size);
-    uint32_t *rank;
-    struct project *project;
-
-    key[0] = info->project.size > 0 ? ' ' : '\n';
-    if (name.size > 0) {
-        memcpy(key + 1, name.data, (size_t)name.size);
-    }
-    rank = cli_ids_get_or_add(&projects->ranks, (struct wal_slice){key, size});
-    if (*rank == 0) {
-        project = CLI_ADD(projects);
-        *project = (struct project){
-            .id = cli_copy_slice(info->project),
-            .cwd = cli_copy_slice(info->cwd),
-            .created_ms = info->created_ms,
-            .updated_ms = info->updated_ms,
-        };
-        *rank = (uint32_t)projects->count;
-    }
-    project = &projects->items[*rank - 1];
-    project->sessions++;
-    if (info->created_ms < project->created_ms) {
-        project->created_ms = info->created_ms;
-    }
-    free(key);
-}
-
-static enum wal_status read_projects(struct projects *projects, struct wal_store *store,
-                                     struct wal_error *error)
-{
-    struct cli_sessions list;
-
-    for (cli_sessions_open(&list, store, NULL, error); cli_sessions_next(&list, error);) {
-        add_to_project(projects, &list.info);
-    }
-    return list.status;
-}
-
 /* The last part of a directory. */
 static struct wal_slice name_of(const char *cwd)
 {
@@ -439,27 +382,17 @@ static struct wal_slice name_of(const char *cwd)
     return cli_slice(slash != NULL && slash[1] != '\0' ? slash + 1 : cwd);
 }
 
-static void projects_deinit(struct projects *projects)
-{
-    for (size_t i = 0; i < projects->count; i++) {
-        free(projects->items[i].id);
-        free(projects->items[i].cwd);
-    }
-    free(projects->items);
-    cli_ids_deinit(&projects->ranks);
-}
-
 enum wal_status serve_get_projects(struct serve_exchange *exchange, struct wal_error *error)
 {
-    struct projects projects = {.items = NULL};
+    struct cli_projects projects = {.items = NULL};
     struct shown *shown = &exchange->shown;
     struct wal__json_out *json = shown->json;
-    enum wal_status status = read_projects(&projects, exchange->server->store, error);
+    enum wal_status status = cli_projects_read(&projects, exchange->server->store, true, error);
 
     wal__json_out_open(json, '{');
     wal__json_out_member_open(json, "projects", '[');
     for (size_t i = 0; i < projects.count; i++) {
-        const struct project *project = &projects.items[i];
+        const struct cli_project *project = &projects.items[i];
 
         wal__json_out_open(json, '{');
         shown_member(shown, "id", cli_slice(project->id));
@@ -471,13 +404,13 @@ enum wal_status serve_get_projects(struct serve_exchange *exchange, struct wal_e
     }
     wal__json_out_close(json, ']');
     wal__json_out_close(json, '}');
-    projects_deinit(&projects);
+    cli_projects_deinit(&projects);
     return status;
 }
 
 /* --- as OpenCode's server answers them ------------------------------ */
 
-static void write_project(struct shown *shown, const struct project *project)
+static void write_project(struct shown *shown, const struct cli_project *project)
 {
     wal__json_out_open(shown->json, '{');
     cli_json_member_text(shown->json, "id",
@@ -492,26 +425,26 @@ static void write_project(struct shown *shown, const struct project *project)
 
 enum wal_status serve_opencode_projects(struct serve_exchange *exchange, struct wal_error *error)
 {
-    struct projects projects = {.items = NULL};
-    enum wal_status status = read_projects(&projects, exchange->server->store, error);
+    struct cli_projects projects = {.items = NULL};
+    enum wal_status status = cli_projects_read(&projects, exchange->server->store, true, error);
 
     wal__json_out_open(&exchange->json, '[');
     for (size_t i = 0; i < projects.count; i++) {
         write_project(&exchange->shown, &projects.items[i]);
     }
     wal__json_out_close(&exchange->json, ']');
-    projects_deinit(&projects);
+    cli_projects_deinit(&projects);
     return status;
 }
 
 /* Of a directory without sessions it is the one that all others belong to. */
 enum wal_status serve_opencode_project(struct serve_exchange *exchange, struct wal_error *error)
 {
-    struct projects projects = {.items = NULL};
-    enum wal_status status = read_projects(&projects, exchange->server->store, error);
+    struct cli_projects projects = {.items = NULL};
+    enum wal_status status = cli_projects_read(&projects, exchange->server->store, true, error);
     struct wal_slice directory = serve_exchange_query(exchange, "directory");
-    struct project none = {.id = (char[]){""}, .cwd = (char[]){"/"}};
-    const struct project *found = &none;
+    struct cli_project none = {.id = (char[]){""}, .cwd = (char[]){"/"}};
+    const struct cli_project *found = &none;
     struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal_session *session = NULL;
 
@@ -526,6 +459,6 @@ enum wal_status serve_opencode_project(struct serve_exchange *exchange, struct w
     }
     write_project(&exchange->shown, found);
     wal_session_close(session);
-    projects_deinit(&projects);
+    cli_projects_deinit(&projects);
     return status;
 }

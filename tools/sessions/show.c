@@ -378,62 +378,7 @@ int verb_project(struct cli *cli, int argc, char **argv)
     return CLI_OK;
 }
 
-/* A project and the totals of its sessions. */
-struct project {
-    char *id; /* empty: sessions without a project */
-    char *newest;
-    int64_t updated_ms;
-    uint64_t sessions;
-    struct cli_texts directories;
-    struct cli_ids seen; /* the directories */
-};
-
-struct projects {
-    struct project *items; /* ordered by their newest sessions */
-    size_t count;
-    size_t capacity;
-    struct cli_ids ranks; /* number + 1 in items */
-};
-
-static void projects_deinit(struct projects *projects)
-{
-    for (size_t i = 0; i < projects->count; i++) {
-        struct project *project = &projects->items[i];
-
-        free(project->id);
-        free(project->newest);
-        cli_texts_deinit(&project->directories);
-        cli_ids_deinit(&project->seen);
-    }
-    free(projects->items);
-    cli_ids_deinit(&projects->ranks);
-}
-
-/* Call it for the newest session first. */
-static void add_session(struct projects *projects, const struct wal_session_info *info)
-{
-    uint32_t *rank = cli_ids_get_or_add(&projects->ranks, info->project);
-    struct project *project;
-    uint32_t *is_seen;
-
-    if (*rank == 0) {
-        *CLI_ADD(projects) = (struct project){.id = cli_copy_slice(info->project),
-                                              .newest = cli_copy_slice(info->id),
-                                              .updated_ms = info->updated_ms};
-        *rank = (uint32_t)projects->count;
-    }
-    project = &projects->items[*rank - 1];
-    project->sessions++;
-    if (info->cwd.size > 0) {
-        is_seen = cli_ids_get_or_add(&project->seen, info->cwd);
-        if (*is_seen == 0) {
-            *is_seen = 1;
-            cli_texts_add(&project->directories, info->cwd);
-        }
-    }
-}
-
-static void write_row(const struct project *project)
+static void write_row(const struct cli_project *project)
 {
     struct wal__json_out json;
 
@@ -450,7 +395,7 @@ static void write_row(const struct project *project)
     wal__json_out_close_line(&json);
 }
 
-static void print_row(const struct project *project, bool is_first)
+static void print_row(const struct cli_project *project, bool is_first)
 {
     const char *id = project->id[0] != '\0' ? project->id : "-";
     char updated[64];
@@ -472,21 +417,18 @@ static void print_row(const struct project *project, bool is_first)
 
 int verb_projects(struct cli *cli, int argc, char **argv)
 {
-    struct projects projects = {.items = NULL};
+    struct cli_projects projects = {.items = NULL};
     struct wal_error error = CLI_ERROR_INIT;
-    struct cli_sessions list;
 
     cli_begin(cli, argc, argv, NULL, 2, 2, WAL_OPEN_READ_ONLY);
-    for (cli_sessions_open(&list, cli->store, NULL, &error); cli_sessions_next(&list, &error);) {
-        add_session(&projects, &list.info);
-    }
-    for (size_t i = 0; list.status == WAL_OK && i < projects.count; i++) {
+    cli_check(cli, cli->items[1], cli_projects_read(&projects, cli->store, false, &error), &error);
+    for (size_t i = 0; i < projects.count; i++) {
         if (cli->json) {
             write_row(&projects.items[i]);
         } else {
             print_row(&projects.items[i], i == 0);
         }
     }
-    projects_deinit(&projects);
-    return cli_report(cli, cli->items[1], list.status, &error);
+    cli_projects_deinit(&projects);
+    return CLI_OK;
 }

@@ -11,7 +11,7 @@
 /* Compacts the store so that no file of it holds what was deleted or redacted, but for the trash,
  * and says what that does not reach. Lists the views that may hold it, or rewrites them. An exit
  * code. */
-int care_erase(const struct cli *cli, struct wal_store *store, bool rewrites_views);
+int care_erase(const struct cli *cli, bool rewrites_views);
 /* Ends the process for --views without --erase. */
 void care_check_views(const struct cli *cli, bool erases, bool rewrites_views);
 /* Lists the views that may hold what was deleted or redacted, or with `rewrites` brings them up to
@@ -62,7 +62,7 @@ struct care_trash {
     uint64_t bytes; /* of their records, shared ones excluded */
 };
 
-enum wal_status care_trash_count(struct care_trash *trash, struct wal_store *store,
-                                 struct wal_error *error);
+/* Counts that of cli->store. Ends the process after an error. */
+void care_trash_count(struct care_trash *trash, const struct cli *cli);
 
 #endif

@@ -170,19 +170,20 @@ static int space_report(const struct cli *cli, const struct care_space *space)
     return space->refusal_count == 0 ? CLI_OK : CLI_NEGATIVE;
 }
 
-enum wal_status care_trash_count(struct care_trash *trash, struct wal_store *store,
-                                 struct wal_error *error)
+void care_trash_count(struct care_trash *trash, const struct cli *cli)
 {
     struct wal_session_cursor_options options = WAL_INIT(wal_session_cursor_options);
+    struct wal_error error = CLI_ERROR_INIT;
     struct cli_sessions list;
 
     options.flags = WAL_SESSION_CURSOR_TRASH;
 
-    for (cli_sessions_open(&list, store, &options, error); cli_sessions_next(&list, error);) {
+    for (cli_sessions_open(&list, cli->store, &options, &error);
+         cli_sessions_next(&list, &error);) {
         trash->sessions++;
         trash->bytes += list.info.bytes;
     }
-    return list.status;
+    cli_check(cli, cli->items[1], list.status, &error);
 }
 
 /* --- the verb ----------------------------------------------------------- */
@@ -463,69 +464,50 @@ void care_check_views(const struct cli *cli, bool erases, bool rewrites_views)
     }
 }
 
-static int run(const struct cli *cli, struct gc *gc, struct wal_store *store)
+/* Compacts the store. `what` an error is of. */
+static enum wal_status compact(const struct cli *cli, struct gc *gc, const char *what, int *code)
 {
-    bool dry_run = (gc->options.flags & WAL_STORE_COMPACT_DRY_RUN) != 0;
     struct wal_error error = CLI_ERROR_INIT;
-    enum wal_status status = care_trash_count(&gc->trash, store, &error);
-    int code = CLI_OK;
+    enum wal_status status;
 
-    if (status == WAL_OK) {
-        status = wal_store_compact(store, &gc->options, &gc->result, &error);
-    }
+    gc->result = (struct wal_store_compact_result)WAL_INIT(wal_store_compact_result);
+    progress_init(&gc->progress, !cli->no_progress);
+    care_space_collect(&gc->space, &gc->options);
+    gc->options.progress = show_progress;
+    gc->options.reader = collect_reader;
+    status = wal_store_compact(cli->store, &gc->options, &gc->result, &error);
     progress_clear(&gc->progress);
-    if (status != WAL_OK) {
-        code = cli_report(cli, cli->items[1], status, &error);
-    } else if (cli->json) {
-        code = write_json(cli, gc, store);
-    } else if (dry_run) {
-        print_plan(gc);
-        print_trash(gc);
-    } else {
-        print_result(gc);
-        print_trash(gc);
-    }
-    if (status == WAL_OK && !cli->json && looks_at_views(gc)) {
-        code = care_print_views(cli, store, gc->rewrites_views, NULL);
-    }
-    if (status == WAL_OK && !dry_run && (gc->options.flags & WAL_STORE_COMPACT_ERASE) != 0) {
+    *code = cli_report(cli, what, status, &error);
+    return status;
+}
+
+/* Says what erasing did not reach, and reports what is left. Returns the exit code. */
+static int finish(const struct cli *cli, struct gc *gc, bool has_erased, int code)
+{
+    if (has_erased) {
         note_erase_limits(cli);
         code = cli_worse_code(code, remove_bundles(cli));
     }
     code = cli_worse_code(code, report_readers(cli, gc));
-    return cli_worse_code(code, space_report(cli, &gc->space));
+    code = cli_worse_code(code, space_report(cli, &gc->space));
+    care_space_deinit(&gc->space);
+    return code;
 }
 
-int care_erase(const struct cli *cli, struct wal_store *store, bool rewrites_views)
+int care_erase(const struct cli *cli, bool rewrites_views)
 {
-    struct gc gc = {.options = WAL_INIT(wal_store_compact_options),
-                    .result = WAL_INIT(wal_store_compact_result)};
-    struct wal_error error = CLI_ERROR_INIT;
+    struct gc gc = {.options = WAL_INIT(wal_store_compact_options)};
     enum wal_status status;
-    int code = CLI_OK;
+    int code;
 
     gc.options.flags = WAL_STORE_COMPACT_ERASE;
-    progress_init(&gc.progress, !cli->no_progress);
-    care_space_collect(&gc.space, &gc.options);
-    gc.options.progress = show_progress;
-    gc.options.reader = collect_reader;
-    status = wal_store_compact(store, &gc.options, &gc.result, &error);
-    progress_clear(&gc.progress);
-    if (status != WAL_OK) {
-        code = cli_report(cli, "--erase", status, &error);
-    } else if (!cli->json) {
+    status = compact(cli, &gc, "--erase", &code);
+    if (status == WAL_OK && !cli->json) {
         print_result(&gc);
     }
     /* Also when it failed: what is redacted or deleted is so. */
-    code = cli_worse_code(code, care_report_views(cli, store, rewrites_views));
-    if (status == WAL_OK) {
-        note_erase_limits(cli);
-        code = cli_worse_code(code, remove_bundles(cli));
-    }
-    code = cli_worse_code(code, report_readers(cli, &gc));
-    code = cli_worse_code(code, space_report(cli, &gc.space));
-    care_space_deinit(&gc.space);
-    return code;
+    code = cli_worse_code(code, care_report_views(cli, cli->store, rewrites_views));
+    return finish(cli, &gc, status == WAL_OK, code);
 }
 
 /* Turns the command line into the options of the library. */
@@ -555,8 +537,7 @@ static void read_options(const struct cli *cli, const struct arguments *argument
 
 int verb_gc(struct cli *cli, int argc, char **argv)
 {
-    struct gc gc = {.options = WAL_INIT(wal_store_compact_options),
-                    .result = WAL_INIT(wal_store_compact_result)};
+    struct gc gc = {.options = WAL_INIT(wal_store_compact_options)};
     struct arguments arguments = {.dry_run = false};
     const struct cli_option options[] = {
         {.name = "dry-run", .flag = &arguments.dry_run},
@@ -567,17 +548,26 @@ int verb_gc(struct cli *cli, int argc, char **argv)
         {.name = "rate", .value = &arguments.rate},
         {.name = NULL},
     };
+    enum wal_status status;
     int code;
 
     cli_parse_operands(cli, argc, argv, options, 2, 2);
     read_options(cli, &arguments, &gc.options);
     gc.rewrites_views = arguments.views && !arguments.dry_run;
     cli_use_store(cli, cli->items[1], arguments.dry_run ? WAL_OPEN_READ_ONLY : 0);
-    progress_init(&gc.progress, !cli->no_progress);
-    care_space_collect(&gc.space, &gc.options);
-    gc.options.progress = show_progress;
-    gc.options.reader = collect_reader;
-    code = run(cli, &gc, cli->store);
-    care_space_deinit(&gc.space);
-    return code;
+    care_trash_count(&gc.trash, cli);
+    status = compact(cli, &gc, cli->items[1], &code);
+    if (status == WAL_OK && cli->json) {
+        code = write_json(cli, &gc, cli->store);
+    } else if (status == WAL_OK) {
+        if (arguments.dry_run) {
+            print_plan(&gc);
+        } else {
+            print_result(&gc);
+        }
+        print_trash(&gc);
+        code = looks_at_views(&gc) ? care_print_views(cli, cli->store, gc.rewrites_views, NULL)
+                                   : CLI_OK;
+    }
+    return finish(cli, &gc, status == WAL_OK && arguments.erase && !arguments.dry_run, code);
 }

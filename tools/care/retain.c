@@ -51,8 +51,8 @@ struct retain_plan {
 
 /* The sessions while they are read: ranks + 1 by id, and the ids of their parents. */
 struct reading {
+    const struct cli *cli;
     struct retain_plan *plan;
-    struct wal_store *store;
     const char *project;
     struct cli_ids ranks;
     char **parents; /* of a fork with a ">" before */
@@ -94,15 +94,23 @@ static void add_session(struct reading *reading, const struct wal_session_info *
     plan->count++;
 }
 
-static enum wal_status read_list(struct reading *reading, uint32_t flags, struct wal_error *error)
+/* What cannot be read ends the process. */
+static void check(const struct reading *reading, enum wal_status status,
+                  const struct wal_error *error)
+{
+    cli_check(reading->cli, reading->cli->items[1], status, error);
+}
+
+static void read_list(struct reading *reading, uint32_t flags)
 {
     struct wal_session_cursor_options options = WAL_INIT(wal_session_cursor_options);
+    struct wal_error error = CLI_ERROR_INIT;
     struct cli_sessions list;
 
     options.flags = flags;
 
-    for (cli_sessions_open(&list, reading->store, &options, error);
-         cli_sessions_next(&list, error);) {
+    for (cli_sessions_open(&list, reading->cli->store, &options, &error);
+         cli_sessions_next(&list, &error);) {
         uint32_t *known = cli_ids_find(&reading->ranks, list.info.id);
 
         /* One that was moved between the two lists counts once. */
@@ -110,36 +118,35 @@ static enum wal_status read_list(struct reading *reading, uint32_t flags, struct
             add_session(reading, &list.info);
         }
     }
-    return list.status;
+    check(reading, list.status, &error);
 }
 
-/* The nearest ancestor that is listed: those between are deleted. */
-static enum wal_status find_ancestor(const struct reading *reading, const char *id, uint32_t *rank,
-                                     struct wal_error *error)
+/* Returns the rank of the nearest ancestor that is listed: those between are deleted. */
+static uint32_t find_ancestor(const struct reading *reading, const char *id)
 {
     struct wal_session_cursor_options options = WAL_INIT(wal_session_cursor_options);
+    struct wal_error error = CLI_ERROR_INIT;
     struct cli_sessions list;
     const uint32_t *found = NULL;
 
     options.flags = WAL_SESSION_CURSOR_LINEAGE;
     options.lineage_of = cli_slice(id);
-    for (cli_sessions_open(&list, reading->store, &options, error);
-         cli_sessions_next(&list, error);) {
+    for (cli_sessions_open(&list, reading->cli->store, &options, &error);
+         cli_sessions_next(&list, &error);) {
         found = (list.info.flags & WAL_SESSION_DELETED) != 0
                     ? NULL
                     : cli_ids_find(&reading->ranks, list.info.id);
         list.status = found != NULL ? WAL_END : WAL_OK;
     }
-    *rank = found != NULL ? *found - 1 : WAL__RETAIN_NONE;
-    return list.status == WAL_ENOTFOUND ? WAL_OK : list.status;
+    check(reading, list.status == WAL_ENOTFOUND ? WAL_OK : list.status, &error);
+    return found != NULL ? *found - 1 : WAL__RETAIN_NONE;
 }
 
-static enum wal_status find_parents(const struct reading *reading, struct wal_error *error)
+static void find_parents(const struct reading *reading)
 {
     struct retain_plan *plan = reading->plan;
-    enum wal_status status = WAL_OK;
 
-    for (size_t i = 0; i < plan->count && status == WAL_OK; i++) {
+    for (size_t i = 0; i < plan->count; i++) {
         const char *text = reading->parents[i];
         bool is_fork = text[0] == '>';
         const uint32_t *found = cli_ids_find(&reading->ranks, cli_slice(is_fork ? text + 1 : text));
@@ -147,10 +154,9 @@ static enum wal_status find_parents(const struct reading *reading, struct wal_er
         if (found != NULL) {
             plan->sessions[i].parent = *found - 1;
         } else if (is_fork) {
-            status = find_ancestor(reading, plan->items[i].id, &plan->sessions[i].parent, error);
+            plan->sessions[i].parent = find_ancestor(reading, plan->items[i].id);
         }
     }
-    return status;
 }
 
 static void protect(struct retain_plan *plan, size_t rank, enum retain_reason reason)
@@ -159,13 +165,14 @@ static void protect(struct retain_plan *plan, size_t rank, enum retain_reason re
     plan->items[rank].reason = reason;
 }
 
-static enum wal_status read_claims(const struct reading *reading, struct wal_error *error)
+static void read_claims(const struct reading *reading)
 {
     struct wal_claim claim = WAL_INIT(wal_claim);
+    struct wal_error error = CLI_ERROR_INIT;
     struct wal_claim_cursor *claims = NULL;
-    enum wal_status status = wal_claim_cursor_open(reading->store, &claims, error);
+    enum wal_status status = wal_claim_cursor_open(reading->cli->store, &claims, &error);
 
-    while (status == WAL_OK && (status = wal_claim_cursor_next(claims, &claim, error)) == WAL_OK) {
+    while (status == WAL_OK && (status = wal_claim_cursor_next(claims, &claim, &error)) == WAL_OK) {
         const uint32_t *rank = cli_ids_find(&reading->ranks, claim.session_id);
 
         if (rank != NULL) {
@@ -173,7 +180,7 @@ static enum wal_status read_claims(const struct reading *reading, struct wal_err
         }
     }
     wal_claim_cursor_close(claims);
-    return status == WAL_END ? WAL_OK : status;
+    check(reading, status == WAL_END ? WAL_OK : status, &error);
 }
 
 /* --- choosing ----------------------------------------------------------- */
@@ -188,83 +195,70 @@ static bool is_pinned(struct wal_slice metadata)
            pinned.value.kind == WAL__JSON_TRUE;
 }
 
-/* Opens a session that was listed; WAL_ENOTFOUND and WAL_ETRASHED: it is gone since. */
-static enum wal_status open_item(const struct retain_item *item, struct wal_store *store,
-                                 struct wal_session **session, struct wal_session_info *info,
-                                 struct wal_error *error)
-{
-    enum wal_status status = wal_session_open(store, cli_slice(item->id), session, error);
-
-    return status == WAL_OK ? wal_session_get_info(*session, info, error) : status;
-}
-
-static enum wal_status check_pin(struct retain_plan *plan, size_t rank, struct wal_store *store,
-                                 bool *is_new, struct wal_error *error)
+/* Protects a session that is pinned. Returns whether it is. */
+static bool check_pin(const struct reading *reading, size_t rank)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
+    struct wal_error error = CLI_ERROR_INIT;
     struct wal_session *session = NULL;
-    enum wal_status status = open_item(&plan->items[rank], store, &session, &info, error);
+    enum wal_status status = wal_session_open(
+        reading->cli->store, cli_slice(reading->plan->items[rank].id), &session, &error);
+    bool has_pin;
 
-    if (status == WAL_OK && is_pinned(info.metadata)) {
-        protect(plan, rank, RETAIN_PINNED);
-        *is_new = true;
+    if (status == WAL_OK) {
+        status = wal_session_get_info(session, &info, &error);
+    }
+    /* It may be gone since it was listed. */
+    check(reading, status == WAL_ENOTFOUND || status == WAL_ETRASHED ? WAL_OK : status, &error);
+    has_pin = status == WAL_OK && is_pinned(info.metadata);
+    if (has_pin) {
+        protect(reading->plan, rank, RETAIN_PINNED);
     }
     wal_session_close(session);
-    return status == WAL_ENOTFOUND || status == WAL_ETRASHED ? WAL_OK : status;
+    return has_pin;
 }
 
 /* Only the metadata of sessions that were chosen is read. A pin among them changes the choice,
  * which is made again. */
-static enum wal_status choose(struct retain_plan *plan, struct wal_store *store,
-                              const struct wal__retain_rules *rules, struct wal_error *error)
+static void choose(const struct reading *reading, const struct wal__retain_rules *rules)
 {
+    struct retain_plan *plan = reading->plan;
     bool *checked = cli_alloc(plan->count + 1);
-    enum wal_status status = WAL_OK;
     bool is_new = true;
 
-    while (status == WAL_OK && is_new) {
+    while (is_new) {
         is_new = false;
-        status = wal__retain_choose(&wal__heap_libc, rules, plan->sessions, (uint32_t)plan->count,
-                                    &plan->chosen);
-        for (size_t i = 0; i < plan->count && status == WAL_OK; i++) {
+        check(reading,
+              wal__retain_choose(&wal__heap_libc, rules, plan->sessions, (uint32_t)plan->count,
+                                 &plan->chosen),
+              NULL);
+        for (size_t i = 0; i < plan->count; i++) {
             if (plan->sessions[i].rule != WAL__RETAIN_STAYS && !checked[i]) {
                 checked[i] = true;
-                status = check_pin(plan, i, store, &is_new, error);
+                is_new |= check_pin(reading, i);
             }
         }
     }
     free(checked);
-    return status;
 }
 
 /* Reads the sessions and chooses. project: the rules apply to it only; NULL: to all. Ends the
  * process after an error. */
 static void retain_plan_read(struct retain_plan *plan, const struct cli *cli,
-                             struct wal_store *store, const struct wal__retain_rules *rules,
-                             const char *project)
+                             const struct wal__retain_rules *rules, const char *project)
 {
-    struct reading reading = {.plan = plan, .store = store, .project = project};
-    struct wal_error error = CLI_ERROR_INIT;
-    enum wal_status status = read_list(&reading, 0, &error);
+    struct reading reading = {.cli = cli, .plan = plan, .project = project};
 
-    if (status == WAL_OK) {
-        status = read_list(&reading, WAL_SESSION_CURSOR_TRASH, &error);
-    }
-    if (status == WAL_OK) {
-        status = find_parents(&reading, &error);
-    }
-    if (status == WAL_OK) {
-        status = read_claims(&reading, &error);
-    }
-    if (status == WAL_OK) {
-        status = choose(plan, store, rules, &error);
-    }
+    read_list(&reading, 0);
+    read_list(&reading, WAL_SESSION_CURSOR_TRASH);
+    find_parents(&reading);
+    read_claims(&reading);
+    choose(&reading, rules);
     for (size_t i = 0; i < plan->count; i++) {
         free(reading.parents[i]);
     }
     free(reading.parents);
     cli_ids_deinit(&reading.ranks);
-    cli_check(cli, cli->items[1], status, &error);
 }
 
 /* --- moving ------------------------------------------------------------- */
@@ -629,7 +623,7 @@ static void run(const struct cli *cli, struct retain *retain, struct wal_store *
 {
     const struct retain_plan *plan = &retain->plan;
 
-    retain_plan_read(&retain->plan, cli, store, &retain->rules, retain->project);
+    retain_plan_read(&retain->plan, cli, &retain->rules, retain->project);
     if (!retain->all && plan->chosen > 0 && plan->chosen >= plan->selected) {
         cli_fail(cli, CLI_NEGATIVE, cli->items[1],
                  "the rules leave none of %" PRIu32 " %s; --all permits that", plan->selected,

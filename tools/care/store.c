@@ -110,38 +110,32 @@ static enum wal_status sum_checkpoints(struct costs *costs, struct wal_session *
     return status == WAL_END ? WAL_OK : status;
 }
 
-static enum wal_status read_session(struct costs *costs, struct wal_store *store,
-                                    struct wal_slice id, struct wal_error *error)
-{
-    struct wal_session *session = NULL;
-    struct cost cost = {.checkpoints = 0};
-    enum wal_status status = wal_session_open(store, id, &session, error);
-
-    if (status == WAL_OK) {
-        status = sum_checkpoints(costs, session, &cost, error);
-    }
-    if (status == WAL_OK && cost.checkpoints > 0) {
-        cost.id = cli_copy_slice(id);
-        *CLI_ADD(costs) = cost;
-    }
-    wal_session_close(session);
-    if (cli_is_damage(status) || status == WAL_ENOTFOUND || status == WAL_ETRASHED) {
-        costs->damaged += cli_is_damage(status);
-        return WAL_OK;
-    }
-    return status;
-}
-
 /* Adds up the checkpoints of every session. A fork counts inherited ones too. */
-static enum wal_status costs_read(struct costs *costs, struct wal_store *store,
-                                  struct wal_error *error)
+static void costs_read(struct costs *costs, const struct cli *cli)
 {
+    struct wal_error error = CLI_ERROR_INIT;
     struct cli_sessions list;
 
-    for (cli_sessions_open(&list, store, NULL, error); cli_sessions_next(&list, error);) {
-        list.status = read_session(costs, store, list.info.id, error);
+    for (cli_sessions_open(&list, cli->store, NULL, &error); cli_sessions_next(&list, &error);) {
+        struct wal_session *session = NULL;
+        struct cost cost = {.checkpoints = 0};
+
+        list.status = wal_session_open(cli->store, list.info.id, &session, &error);
+        if (list.status == WAL_OK) {
+            list.status = sum_checkpoints(costs, session, &cost, &error);
+        }
+        if (list.status == WAL_OK && cost.checkpoints > 0) {
+            cost.id = cli_copy_slice(list.info.id);
+            *CLI_ADD(costs) = cost;
+        }
+        wal_session_close(session);
+        costs->damaged += cli_is_damage(list.status);
+        if (cli_is_damage(list.status) || list.status == WAL_ENOTFOUND ||
+            list.status == WAL_ETRASHED) {
+            list.status = WAL_OK;
+        }
     }
-    return list.status;
+    cli_check(cli, cli->items[1], list.status, &error);
 }
 
 /* Writes an array of {"sessionId","checkpoints","files","bytes","newBlobs", "newBytes"}. */
@@ -404,45 +398,29 @@ static enum wal_status print_summary(const struct cli *cli, struct stats *stats,
     return claims_print(stats->claims, error);
 }
 
-static enum wal_status print_stats(const struct cli *cli, struct stats *stats,
-                                   struct wal_error *error)
-{
-    char uuid[33];
-
-    wal__hex_write(stats->info.uuid, 16, uuid);
-    if (cli->json) {
-        return write_object(stats, uuid, error);
-    }
-    return print_summary(cli, stats, uuid, error);
-}
-
-/* The bytes of each session are what a compaction would see. */
-static enum wal_status read_space(struct wal_store *store, struct care_space *space,
-                                  struct wal_error *error)
+/* Reads what is printed. The bytes of each session are what a compaction would see. */
+static void read_stats(const struct cli *cli, struct stats *stats)
 {
     struct wal_store_compact_options options = WAL_INIT(wal_store_compact_options);
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status = wal_store_get_info(cli->store, &stats->info, &error);
 
+    cli_check(cli, cli->items[1], status, &error);
     options.flags = WAL_STORE_COMPACT_DRY_RUN;
-    care_space_collect(space, &options);
-    return wal_store_compact(store, &options, NULL, error);
-}
-
-static enum wal_status read_stats(struct wal_store *store, struct stats *stats,
-                                  struct wal_error *error)
-{
-    enum wal_status status = wal_store_get_info(store, &stats->info, error);
-
-    if (status == WAL_OK) {
-        status = read_space(store, &stats->space, error);
-    }
-    if (status == WAL_OK) {
-        status = care_trash_count(&stats->trash, store, error);
-    }
+    care_space_collect(&stats->space, &options);
+    status = wal_store_compact(cli->store, &options, NULL, &error);
+    cli_check(cli, cli->items[1], status, &error);
+    care_trash_count(&stats->trash, cli);
     /* Without a pack there is no checkpoint: each has a blob. */
-    if (status == WAL_OK && stats->info.pack_segments > 0) {
-        status = costs_read(&stats->costs, store, error);
+    if (stats->info.pack_segments > 0) {
+        costs_read(&stats->costs, cli);
     }
-    return status == WAL_OK ? wal_claim_cursor_open(store, &stats->claims, error) : status;
+    status = wal_claim_cursor_open(cli->store, &stats->claims, &error);
+    cli_check(cli, cli->items[1], status, &error);
+    /* This handle is read-only; report the state of a writing one. */
+    if (stats->info.status == WAL_EREADONLY && may_write(cli->items[1])) {
+        stats->info.status = WAL_OK;
+    }
 }
 
 int verb_stats(struct cli *cli, int argc, char **argv)
@@ -450,21 +428,16 @@ int verb_stats(struct cli *cli, int argc, char **argv)
     struct stats stats = {.info = WAL_INIT(wal_store_info)};
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
-    int code = CLI_OK;
+    char uuid[33];
 
     cli_begin(cli, argc, argv, NULL, 2, 2, WAL_OPEN_READ_ONLY);
-    status = read_stats(cli->store, &stats, &error);
-    if (status == WAL_OK) {
-        /* This handle is read-only; report the state of a writing one. */
-        if (stats.info.status == WAL_EREADONLY && may_write(cli->items[1])) {
-            stats.info.status = WAL_OK;
-        }
-        status = print_stats(cli, &stats, &error);
-    }
-    if (status != WAL_OK) {
-        code = cli_report(cli, cli->items[1], status, &error);
-    } else if (stats.costs.damaged > 0) {
-        code = cli_error(
+    read_stats(cli, &stats);
+    wal__hex_write(stats.info.uuid, 16, uuid);
+    status =
+        cli->json ? write_object(&stats, uuid, &error) : print_summary(cli, &stats, uuid, &error);
+    cli_check(cli, cli->items[1], status, &error);
+    if (stats.costs.damaged > 0) {
+        cli_fail(
             cli, CLI_NEGATIVE, cli->items[1], "%" PRIu64 " %s left out (see agentwal check)",
             stats.costs.damaged,
             cli_plural(stats.costs.damaged, "damaged checkpoint was", "damaged checkpoints were"));
@@ -475,7 +448,7 @@ int verb_stats(struct cli *cli, int argc, char **argv)
     }
     free(stats.costs.items);
     care_space_deinit(&stats.space);
-    return code;
+    return CLI_OK;
 }
 
 /* `moved` is the number of sessions that got the project of their directory;

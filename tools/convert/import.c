@@ -52,8 +52,6 @@ static void write_json(const struct wal_import_report *report)
     cli_json_member_text(&json, "sessionId", report->session_id);
     wal__json_out_member_count(&json, "lines", report->lines);
     wal__json_out_member_count(&json, "appended", report->appended);
-    if (report->kind != WAL_IMPORT_DIRECTORY) {
-    }
     wal__json_out_member_count(&json, "duplicates", report->duplicates);
     if (report->kind == WAL_IMPORT_DIRECTORY) {
         wal__json_out_member_count(&json, "documents", report->lines);

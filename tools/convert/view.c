@@ -48,39 +48,6 @@ static void exported(void *ctx, const struct cli_checkpoint_exported *exported)
     cli_checkpoint_export_losses(ctx, exported);
 }
 
-/* Exports the session's checkpoints to the directory of its file `file`, if the dialect has
- * checkpoints. `name` is the session's name in messages. Returns an exit code. */
-static int checkpoints_export(const struct cli *cli, struct wal_store *store,
-                              struct wal_session *session, const char *name, const char *dialect,
-                              const char *file)
-{
-    const char *slash = strrchr(file, '/');
-    struct progress progress;
-    struct cli_checkpoint_export out = {
-        .cli = cli,
-        .store = store,
-        .session = session,
-        .name = name,
-        .layout = dialect,
-        .progress = &progress,
-        .exported = exported,
-        .ctx = (void *)(uintptr_t)cli,
-    };
-    char *root;
-    int code;
-
-    if (slash == NULL || wal__checkpoint_layout_find(dialect) == NULL ||
-        !has_checkpoints(session)) {
-        return CLI_OK;
-    }
-    progress_init(&progress, !cli->no_progress);
-    root = cli_copy_text(file, (size_t)(slash - file));
-    out.root = root;
-    code = cli_checkpoint_export(&out);
-    free(root);
-    return code;
-}
-
 /* --- backups ------------------------------------------------------------ */
 
 struct history {
@@ -510,14 +477,39 @@ int convert_view_export_checkpoints(const struct convert_view *target, struct wa
                                     struct wal_view *view, const char *id)
 {
     struct wal_error error = CLI_ERROR_INIT;
+    struct progress progress;
+    struct cli_checkpoint_export out = {
+        .cli = target->cli,
+        .store = target->store,
+        .session = session,
+        .name = id,
+        .layout = target->dialect,
+        .progress = &progress,
+        .exported = exported,
+        .ctx = (void *)(uintptr_t)target->cli,
+    };
     const char *path = NULL;
+    const char *slash;
     enum wal_status status = wal_view_path(view, 0, &path, &error);
+    char *root;
+    int code;
 
-    if (status == WAL_OK) {
-        return checkpoints_export(target->cli, target->store, session, id, target->dialect, path);
+    if (status == WAL_ENOTFOUND) {
+        return CLI_OK; /* it was deleted since it was flushed */
     }
-    return status == WAL_ENOTFOUND ? CLI_OK /* it was deleted since it was flushed */
-                                   : cli_report(target->cli, id, status, &error);
+    if (status != WAL_OK) {
+        return cli_report(target->cli, id, status, &error);
+    }
+    slash = strrchr(path, '/');
+    if (slash == NULL || !has_checkpoints(session)) {
+        return CLI_OK;
+    }
+    progress_init(&progress, !target->cli->no_progress);
+    root = cli_copy_text(path, (size_t)(slash - path));
+    out.root = root;
+    code = cli_checkpoint_export(&out);
+    free(root);
+    return code;
 }
 
 /* Whether it is a transcript of a subagent: its client finds it by its path next to that of the

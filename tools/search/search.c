@@ -591,11 +591,10 @@ static int query_and_print(const struct cli *cli, struct wal_store *store, struc
         status = wal_search_find(handle, &search->query, &cursor, &summary, &error);
     }
     progress_clear(&search->progress);
-    if (status != WAL_OK) {
-        wal_search_close(handle);
-        return status == WAL_EINVAL ? cli_error(cli, CLI_USAGE, "search", "%s", error.text)
-                                    : cli_report(cli, "search", status, &error);
+    if (status == WAL_EINVAL) {
+        cli_fail(cli, CLI_USAGE, "search", "%s", error.text);
     }
+    cli_check(cli, "search", status, &error);
     if (summary.hits > 0) {
         cli_start_pager(cli);
     }
@@ -680,7 +679,6 @@ int search_run_index(struct cli *cli, int argc, char **argv)
     struct wal_search *search = NULL;
     struct progress progress;
     enum wal_status status;
-    int code;
 
     cli_begin(cli, argc, argv, options, 2, 2, 0);
     progress_init(&progress, !cli->no_progress);
@@ -692,17 +690,12 @@ int search_run_index(struct cli *cli, int argc, char **argv)
         status = wal_search_update(search, &update, &result, &error);
     }
     progress_clear(&progress);
-    if (status == WAL_OK) {
-        print_index(cli, &result);
-        code = result.damaged > 0 ? CLI_NEGATIVE : CLI_OK;
-        if (result.unwritten > 0) {
-            code = cli_error(cli, CLI_FAILED, "index",
-                             "not all files could be written; each search "
-                             "makes the missing indexes again");
-        }
-    } else {
-        code = cli_report(cli, "index", status, &error);
+    cli_check(cli, "index", status, &error);
+    print_index(cli, &result);
+    if (result.unwritten > 0) {
+        cli_fail(cli, CLI_FAILED, "index",
+                 "not all files could be written; each search makes the missing indexes again");
     }
     wal_search_close(search);
-    return code;
+    return result.damaged > 0 ? CLI_NEGATIVE : CLI_OK;
 }

@@ -167,7 +167,7 @@ int verb_delete(struct cli *cli, int argc, char **argv)
     print_deleted(cli, id, title, info.entries, !erase);
     wal_session_close(cli->session);
     cli->session = NULL;
-    return erase ? care_erase(cli, cli->store, views) : CLI_OK;
+    return erase ? care_erase(cli, views) : CLI_OK;
 }
 
 /* Prints {"sessionId",key:value}, or what was done to the session. */
@@ -377,5 +377,5 @@ int verb_redact(struct cli *cli, int argc, char **argv)
         cli_print_name(stdout, cli_slice(entry));
         putchar('\n');
     }
-    return erase ? care_erase(cli, cli->store, views) : CLI_OK;
+    return erase ? care_erase(cli, views) : CLI_OK;
 }

@@ -38,55 +38,27 @@ static void usage_names_deinit(struct usage_names *names)
 
 /* --- the answers of all sessions ------------------------------------------ */
 
-/* At most half of the slots are taken. */
-
-static struct usage_slot *answers_slot_of(const struct usage_answers *answers, uint64_t key)
+static struct wal_slice key_text(const uint64_t *key)
 {
-    size_t slot = (size_t)key & (answers->slot_count - 1);
-
-    while (answers->slots[slot].item != 0 && answers->slots[slot].key != key) {
-        slot = (slot + 1) & (answers->slot_count - 1);
-    }
-    return &answers->slots[slot];
-}
-
-static void answers_grow(struct usage_answers *answers)
-{
-    struct usage_slot *old = answers->slots;
-    size_t old_count = answers->slot_count;
-
-    answers->slot_count = old_count == 0 ? 256 : old_count * 2;
-    answers->slots = cli_alloc(answers->slot_count * sizeof(answers->slots[0]));
-    for (size_t i = 0; i < old_count; i++) {
-        if (old[i].item != 0) {
-            *answers_slot_of(answers, old[i].key) = old[i];
-        }
-    }
-    free(old);
+    return (struct wal_slice){key, sizeof(*key)};
 }
 
 /* Makes the key one of the answer, unless it is one of another. */
 static void add_key(struct usage_answers *answers, uint64_t key, size_t item)
 {
-    struct usage_slot *slot;
+    uint32_t *rank = key != 0 ? cli_ids_get_or_add(&answers->ranks, key_text(&key)) : NULL;
 
-    if (key == 0) {
-        return;
-    }
-    if ((answers->slot_taken + 1) * 2 > answers->slot_count) {
-        answers_grow(answers);
-    }
-    slot = answers_slot_of(answers, key);
-    if (slot->item == 0) {
-        *slot = (struct usage_slot){.key = key, .item = item};
-        answers->slot_taken++;
+    if (rank != NULL && *rank == 0) {
+        *rank = (uint32_t)item;
     }
 }
 
 /* Returns the rank + 1 of the answer with the key; 0: there is none. */
 static size_t find(const struct usage_answers *answers, uint64_t key)
 {
-    return key == 0 || answers->slot_count == 0 ? 0 : answers_slot_of(answers, key)->item;
+    const uint32_t *rank = key != 0 ? cli_ids_find(&answers->ranks, key_text(&key)) : NULL;
+
+    return rank != NULL ? *rank : 0;
 }
 
 /* Returns the rank + 1 of the answer that the sample repeats; 0: none. */
@@ -195,16 +167,13 @@ void usage_answers_settle(struct usage_answers *answers)
         }
     }
     answers->count = kept;
-    free(answers->slots);
-    answers->slots = NULL;
-    answers->slot_count = 0;
-    answers->slot_taken = 0;
+    cli_ids_deinit(&answers->ranks);
 }
 
 void usage_answers_deinit(struct usage_answers *answers)
 {
     free(answers->items);
-    free(answers->slots);
+    cli_ids_deinit(&answers->ranks);
     usage_names_deinit(&answers->models);
     *answers = (struct usage_answers){.items = NULL};
 }
@@ -874,13 +843,10 @@ static int count(const struct cli *cli, struct wal_store *store, const struct us
 
     progress_init(&progress, !cli->no_progress);
     status = usage_read(&usage, store, &error);
-    if (status == WAL_OK) {
-        usage_answers_price(&usage.answers, prices);
-        usage_groups_fill(&groups, &usage, since_ms, until_ms);
-        code = print(cli, &usage, prices, &groups);
-    } else {
-        code = cli_report(cli, "usage", status, &error);
-    }
+    cli_check(cli, "usage", status, &error);
+    usage_answers_price(&usage.answers, prices);
+    usage_groups_fill(&groups, &usage, since_ms, until_ms);
+    code = print(cli, &usage, prices, &groups);
     usage_groups_deinit(&groups);
     usage_deinit(&usage);
     return code;

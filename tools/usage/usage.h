@@ -110,20 +110,12 @@ struct usage_answer {
     bool is_computed; /* the cost is by list prices */
 };
 
-/* A key of an answer. */
-struct usage_slot {
-    uint64_t key;
-    size_t item; /* rank + 1 of the answer; 0: free */
-};
-
 /* Zeroed it is empty. */
 struct usage_answers {
     struct usage_answer *items;
     size_t count;
     size_t capacity;
-    struct usage_slot *slots;
-    size_t slot_count;
-    size_t slot_taken;
+    struct cli_ids ranks; /* by key: rank + 1 of the answer */
     struct usage_names models;
 };
 

@@ -223,30 +223,24 @@ static void note_size(const struct cli *cli, uint64_t bytes)
     }
 }
 
-static int print(const struct cli *cli, struct view *view)
+static void print(const struct cli *cli, struct view *view)
 {
     struct wal_error error = CLI_ERROR_INIT;
     char *data = NULL;
     size_t size = 0;
     enum wal_status status = read_data(view, &data, &size, &error);
-    int code = CLI_OK;
 
-    if (status != WAL_OK) {
-        code = cli_report(cli, cli->items[1], status, &error);
-    } else {
-        page_write(stdout, data, size);
-        note_size(cli, size);
-        view_filter_report(cli, &view->filter);
-    }
+    cli_check(cli, cli->items[1], status, &error);
+    page_write(stdout, data, size);
+    note_size(cli, size);
+    view_filter_report(cli, &view->filter);
     free(data);
-    if (code == CLI_OK && view->damaged > 0) {
-        code = cli_error(cli, CLI_NEGATIVE, cli->items[1],
-                         "%" PRIu64 " %s could not be read and %s left out; agentwal "
-                         "check shows them",
-                         view->damaged, cli_plural(view->damaged, "record", "records"),
-                         cli_plural(view->damaged, "is", "are"));
+    if (view->damaged > 0) {
+        cli_fail(cli, CLI_NEGATIVE, cli->items[1],
+                 "%" PRIu64 " %s could not be read and %s left out; agentwal check shows them",
+                 view->damaged, cli_plural(view->damaged, "record", "records"),
+                 cli_plural(view->damaged, "is", "are"));
     }
-    return code;
 }
 
 int view_run(struct cli *cli, int argc, char **argv)
@@ -262,7 +256,6 @@ int view_run(struct cli *cli, int argc, char **argv)
         {.name = "prices", .value = &prices_path},
         {.name = NULL},
     };
-    int code;
 
     cli_parse_operands(cli, argc, argv, options, 2, 2);
     view_filter_compile(cli, &view.filter, &patterns);
@@ -277,9 +270,9 @@ int view_run(struct cli *cli, int argc, char **argv)
     cli_use_session(cli, cli->items[1]);
     view.store = cli->store;
     view.session = cli->session;
-    code = print(cli, &view);
+    print(cli, &view);
     usage_prices_deinit(&prices);
     view_filter_deinit(&view.filter);
     free(patterns.items);
-    return code;
+    return CLI_OK;
 }

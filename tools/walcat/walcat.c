@@ -121,9 +121,9 @@ static void add_node(struct tree *tree, const struct wal_entry *entry)
     *cli_ids_get_or_add(&tree->ids, entry->id) = at;
 }
 
-static enum wal_status read_tree(const struct cli *cli, struct tree *tree,
-                                 struct wal_entry_cursor *cursor, struct wal_error *error)
+static void read_tree(struct tree *tree, struct wal_entry_cursor *cursor)
 {
+    struct wal_error error = CLI_ERROR_INIT;
     struct wal_entry entry;
     enum wal_status status = WAL_OK;
 
@@ -135,18 +135,17 @@ static enum wal_status read_tree(const struct cli *cli, struct tree *tree,
     }
     while (status != WAL_END && tree->count < UINT32_MAX) {
         entry = (struct wal_entry)WAL_INIT(wal_entry);
-        status = wal_entry_cursor_next(cursor, &entry, error);
+        status = wal_entry_cursor_next(cursor, &entry, &error);
         if (status == WAL_OK) {
             shown_documents_adopt(&tree->documents, &entry);
             add_node(tree, &entry);
         } else if (cli_is_damage(status)) {
             const struct node *last = &tree->nodes[tree->count - 1];
-            tree->code = report_lost(cli, last->entry.id, status, error);
+            tree->code = report_lost(tree->cli, last->entry.id, status, &error);
         } else if (status != WAL_END) {
-            return status;
+            cli_check(tree->cli, tree->cli->items[1], status, &error);
         }
     }
-    return WAL_OK;
 }
 
 static void put_indent(const struct branch *branch, const char *prefix)
@@ -365,20 +364,15 @@ static int print_tree(const struct cli *cli, struct wal_session *session,
     if (status == WAL_OK && view->stream == 0) {
         status = shown_documents_read(&tree.documents, view->store, session, cursor, &error);
     }
-    if (status == WAL_OK) {
-        status = read_tree(cli, &tree, cursor, &error);
+    cli_check(cli, cli->items[1], status, &error);
+    read_tree(&tree, cursor);
+    find_heads(&tree, cursor, view->stream);
+    options.flags |= WAL_ENTRY_CURSOR_DELTAS;
+    if (wal_entry_cursor_open(session, &options, &all, &error) == WAL_OK) {
+        add_short_ids(&tree, all);
     }
-    if (status == WAL_OK) {
-        find_heads(&tree, cursor, view->stream);
-        options.flags |= WAL_ENTRY_CURSOR_DELTAS;
-        if (wal_entry_cursor_open(session, &options, &all, &error) == WAL_OK) {
-            add_short_ids(&tree, all);
-        }
-        cli_start_pager(cli);
-        draw(&tree);
-    } else {
-        tree.code = cli_report(cli, cli->items[1], status, &error);
-    }
+    cli_start_pager(cli);
+    draw(&tree);
     wal_entry_cursor_close(all);
     wal_entry_cursor_close(cursor);
     cli_heads_deinit(&tree.heads);
@@ -950,7 +944,7 @@ static enum wal_status open_rest(struct printer *printer, uint64_t *seen,
     return open_all(printer, *seen, cursor, error);
 }
 
-static int follow(struct printer *printer, uint64_t seen)
+static void follow(struct printer *printer, uint64_t seen)
 {
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_entry_cursor *cursor = NULL;
@@ -962,9 +956,7 @@ static int follow(struct printer *printer, uint64_t seen)
     (void)!read_last(printer, seen, &printer->passed);
     while (cli_output_is_read()) {
         status = open_rest(printer, &seen, &cursor, &error);
-        if (status != WAL_OK) {
-            return cli_report(printer->cli, printer->cli->items[1], status, &error);
-        }
+        cli_check(printer->cli, printer->cli->items[1], status, &error);
         seen += wal_entry_cursor_remaining(cursor);
         process_entries(printer, cursor, after > printer->passed ? after : printer->passed);
         wal_entry_cursor_close(cursor);
@@ -972,11 +964,9 @@ static int follow(struct printer *printer, uint64_t seen)
         fflush(stdout);
         status =
             wal_store_wait(printer->view->store, &wait_position, WAL_WRITTEN, FOLLOW_MS, &error);
-        if (status != WAL_OK && status != WAL_EBUSY) {
-            return cli_report(printer->cli, printer->cli->items[0], status, &error);
-        }
+        cli_check(printer->cli, printer->cli->items[0], status == WAL_EBUSY ? WAL_OK : status,
+                  &error);
     }
-    return printer->code;
 }
 
 int walcat_print_entries(const struct cli *cli, struct wal_session *session,
@@ -988,7 +978,6 @@ int walcat_print_entries(const struct cli *cli, struct wal_session *session,
     struct wal_entry_cursor *cursor = NULL;
     enum wal_status status = WAL_OK;
     uint64_t seen = 0;
-    int code;
 
     cli_json_init(&printer.json, stdout);
     if (view->follow) {
@@ -1004,13 +993,7 @@ int walcat_print_entries(const struct cli *cli, struct wal_session *session,
     if (status == WAL_OK) {
         status = open_view(&printer, &cursor, &error);
     }
-    if (status != WAL_OK) {
-        free(printer.ring);
-        shown_subagents_deinit(&printer.subagents);
-        shown_documents_deinit(&printer.events);
-        shown_documents_deinit(&printer.documents);
-        return cli_report(cli, named != NULL ? named : cli->items[1], status, &error);
-    }
+    cli_check(cli, named != NULL ? named : cli->items[1], status, &error);
     if (!view->follow) {
         cli_start_pager(cli);
     }
@@ -1022,11 +1005,13 @@ int walcat_print_entries(const struct cli *cli, struct wal_session *session,
     }
     print_ring(&printer);
     wal_entry_cursor_close(cursor);
-    code = view->follow ? follow(&printer, seen) : printer.code;
+    if (view->follow) {
+        follow(&printer, seen);
+    }
     shown_subagents_deinit(&printer.subagents);
     shown_documents_deinit(&printer.events);
     shown_documents_deinit(&printer.documents);
-    return code;
+    return printer.code;
 }
 
 /* --- the program -------------------------------------------------------- */

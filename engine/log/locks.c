@@ -36,7 +36,8 @@
 
 enum {
     POLL_INTERVAL_NS = 5000000, /* between two tries for a lock */
-    IDLE_NS_MIN = 10000000,     /* that a holder is seen not to run */
+    IDLE_NS_MIN = 10000000,     /* that a holder is seen not to run, and one part */
+    IDLE_PART = 10,             /* in ten of the lock timeout */
     RUNNING_FACTOR = 20,        /* times the lock timeout, while the holder runs */
     PAUSE_NS = 1000000,         /* between two looks at a guard or a claim */
     ENTER_ATTEMPTS = 1000,      /* each meets the end of a wait: it lasts no time */
@@ -183,7 +184,7 @@ struct wait {
 
 /* Returns whether the wait has expired: after the lock timeout, unless the holder runs. It may be
  * slow, and to be refused for that helps nobody. One look does not suffice: a holder may be about
- * to publish its name. */
+ * to publish its name, and wait for a processor. */
 static bool wait_is_over(struct wal__control *control, uint64_t byte, uint32_t log_id,
                          struct wait *wait)
 {
@@ -202,7 +203,8 @@ static bool wait_is_over(struct wal__control *control, uint64_t byte, uint32_t l
         wait->idle_holder = holder;
     }
     return now - wait->since_ns >= timeout_ns * RUNNING_FACTOR ||
-           (wait->idle_since_ns != 0 && now - wait->idle_since_ns >= IDLE_NS_MIN);
+           (wait->idle_since_ns != 0 &&
+            now - wait->idle_since_ns >= IDLE_NS_MIN + timeout_ns / IDLE_PART);
 }
 
 /* Tries until the wait expires. The wait word is read before each try, so that an unlock in between

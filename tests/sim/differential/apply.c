@@ -785,6 +785,7 @@ void differential_lose_power(struct differential *run)
     }
     differential_kill(run);
     sim_disk_power_loss(run->disk, &loss, run->rng_state);
+    run->has_failed = false;
     choose_opening(run);
     differential_open(run, 0);
     run->counts->lost += last - reference_last_sequence(run->ref);

@@ -873,7 +873,8 @@ static bool find_next(struct differential *run, const struct wal_entry *got, uin
         bool is_dropped = reference_is_dropped(run->ref, sequence, &is_doubtful);
         bool is_here = got != NULL && got->sequence == sequence;
 
-        if ((is_dropped || is_doubtful) && (!is_here || differential_was_gone(run, sequence))) {
+        if (is_here ? is_dropped && differential_was_gone(run, sequence)
+                    : is_dropped || is_doubtful) {
             continue;
         }
         if (reference_refresh(run->ref, sequence, held->flags, limit, parent_limit, out)) {

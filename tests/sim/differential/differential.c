@@ -453,6 +453,7 @@ void differential_crash_writing(struct differential *run)
     differential_kill(run);
     if (differential_one_in(run, 3)) {
         sim_disk_power_loss(run->disk, &loss, run->rng_state);
+        run->has_failed = false;
     }
     differential_open(run, 0);
     reference_sync(run->ref);
@@ -657,7 +658,9 @@ bool differential_may_refuse(const struct wal_store_compact_options *options)
 static void check_result(struct differential *run, const struct wal_store_compact_options *options,
                          const struct wal_store_compact_result *result)
 {
-    if (result->refused != 0 && !differential_may_refuse(options)) {
+    bool has_failed = run->has_failed && (options->flags & WAL_STORE_COMPACT_ERASE) != 0;
+
+    if (result->refused != 0 && !differential_may_refuse(options) && !has_failed) {
         differential_fail(run, "a segment is refused: %s", result->refusal.text);
     }
     if (result->rewritten > result->segments) {
@@ -795,7 +798,8 @@ static bool fails_to_compact(struct differential *run)
     return false;
 }
 
-/* Afterwards everything is as before, in every process. */
+/* Afterwards everything is as before, in every process, but for what the machine remembers of a
+ * failed sync. */
 void differential_fail_compaction(struct differential *run)
 {
     struct sim_power_loss loss = {.landing = SIM_PERSIST_ANY,
@@ -826,7 +830,8 @@ void differential_fail_compaction(struct differential *run)
     }
     run->counts->deaths_compacting += dead;
     differential_kill(run);
-    if (loses_names || differential_one_in(run, 2)) {
+    run->has_failed = !loses_names && !differential_one_in(run, 2);
+    if (!run->has_failed) {
         sim_disk_power_loss(run->disk, &loss, run->rng_state);
     }
     differential_open(run, 0);

@@ -87,6 +87,7 @@ struct differential {
     bool is_copy;      /* the store is one, all of which is durable */
     /* Other processes use the store too: what they redact and drop may take effect later here. */
     bool is_shared;
+    bool has_failed;      /* a compaction failed and the power stayed: erasing may be refused */
     uint64_t written;     /* the newest record that this process wrote */
     uint64_t compactions; /* that began, of any process */
     /* Deltas that compaction dropped, and that this process found gone. */

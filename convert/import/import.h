@@ -31,6 +31,7 @@
 #include "agentwal.h"
 #include "agentwal/import.h"
 #include "convert/model/dialect.h"
+#include "convert/source/source_lines.h"
 #include "convert/source/source_name.h"
 #include "convert/state/view_state.h"
 #include "engine/base/heap.h"
@@ -243,9 +244,6 @@ enum wal_status wal__source_file_lock(struct wal__import *import, int fd, const 
 int wal__source_file_end(int fd, uint64_t *size);
 
 /* --- lines --------------------------------------------------------------- */
-
-/* Bytes in a piece of an opaque file; a longer line is mapped. */
-#define WAL__PIECE_SIZE ((size_t)4 << 20)
 
 struct wal__piece {
     const char *data; /* valid until the next call */

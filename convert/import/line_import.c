@@ -1057,7 +1057,7 @@ enum wal_status wal__import_lines_add_opaque(struct wal__import_lines *lines,
     struct parsed parsed = {.flags = WAL_ENTRY_LINE | WAL_ENTRY_HEAD_MOVE};
     char base[64];
 
-    snprintf(base, sizeof(base), "piece-%" PRIu64, lines->match.entries + piece->line);
+    snprintf(base, sizeof(base), WAL__PIECE_ID "%" PRIu64, lines->match.entries + piece->line);
     make_unused_id(lines, base, piece->line, parsed.id);
     set_text(parsed.type, "line");
     set_parent(lines, &parsed, WAL__LINK_PREVIOUS);

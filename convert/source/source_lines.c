@@ -11,6 +11,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "agentwal/blob.h"
@@ -534,6 +535,19 @@ static void set_last(struct wal__source_match *match, const struct wal_entry *en
  * add it again. */
 static void match_redacted(struct wal__source_match *match, int fd, const struct wal_entry *entry)
 {
+    const size_t piece = sizeof(WAL__PIECE_ID) - 1;
+    struct stat stat;
+
+    if (entry->id.size > piece && memcmp(entry->id.data, WAL__PIECE_ID, piece) == 0 &&
+        (match->entries == 0 || match->is_opaque) && fstat(fd, &stat) == 0) {
+        uint64_t left = (uint64_t)stat.st_size - match->bytes;
+
+        match->bytes += left < WAL__PIECE_SIZE ? left : WAL__PIECE_SIZE;
+        match->is_opaque = true;
+        match->is_redacted = true;
+        set_last(match, entry);
+        return;
+    }
     if (is_open(match)) {
         skip_line(fd, &match->bytes);
         match->lines++;

@@ -159,6 +159,11 @@ struct wal__source_issue {
     uint64_t sequence;
 };
 
+/* Bytes in a piece of an opaque file, whose entry has an id that begins so; a longer line is
+ * mapped. */
+#define WAL__PIECE_SIZE ((size_t)4 << 20)
+#define WAL__PIECE_ID   "piece-"
+
 /* The comparison of a session with the beginning of a file. */
 struct wal__source_match {
     const struct wal__heap *heap; /* of the issues; NULL: the C library's */

@@ -496,6 +496,27 @@ KNOWN_TEST(known__not_with_another_sidecar)
     kit_close(store);
 }
 
+/* The pieces of a file that is no JSON stay redacted, each alone and all of them. */
+KNOWN_TEST(known__redacted_pieces)
+{
+    static char text[5 << 20];
+    struct wal_store *store = kit_store();
+    struct wal_session *session;
+
+    for (size_t i = 0; i + 1 < sizeof(text); i++) {
+        text[i] = i % 64 == 63 ? '\n' : 'x';
+    }
+    write_text("notes.txt", text, "we");
+    (void)answer(store, "notes.txt", "lines");
+    session = kit_session(store, "notes");
+    for (unsigned i = 2; i > 0; i--) {
+        kit_redact(session, i == 2 ? "piece-2" : "piece-1");
+        assert_non_null(strstr(answer(store, "notes.txt", "lines"), "sessions 1 new 0 "));
+    }
+    wal_session_close(session);
+    kit_close(store);
+}
+
 /* --- faults --------------------------------------------------------------- */
 
 /* Whatever of the log is there after a loss of its end: an import completes the session, or fails

@@ -36,8 +36,7 @@
 
 enum {
     POLL_INTERVAL_NS = 5000000, /* between two tries for a lock */
-    IDLE_NS_MIN = 10000000,     /* that a holder is seen not to run, and one part */
-    IDLE_PART = 10,             /* in ten of the lock timeout */
+    IDLE_NS_MIN = 10000000,     /* that a holder is seen not to run */
     RUNNING_FACTOR = 20,        /* times the lock timeout, while the holder runs */
     PAUSE_NS = 1000000,         /* between two looks at a guard or a claim */
     ENTER_ATTEMPTS = 1000,      /* each meets the end of a wait: it lasts no time */
@@ -184,7 +183,7 @@ struct wait {
 
 /* Returns whether the wait has expired: after the lock timeout, unless the holder runs. It may be
  * slow, and to be refused for that helps nobody. One look does not suffice: a holder may be about
- * to publish its name, and wait for a processor. */
+ * to publish its name. */
 static bool wait_is_over(struct wal__control *control, uint64_t byte, uint32_t log_id,
                          struct wait *wait)
 {
@@ -203,8 +202,7 @@ static bool wait_is_over(struct wal__control *control, uint64_t byte, uint32_t l
         wait->idle_holder = holder;
     }
     return now - wait->since_ns >= timeout_ns * RUNNING_FACTOR ||
-           (wait->idle_since_ns != 0 &&
-            now - wait->idle_since_ns >= IDLE_NS_MIN + timeout_ns / IDLE_PART);
+           (wait->idle_since_ns != 0 && now - wait->idle_since_ns >= IDLE_NS_MIN);
 }
 
 /* Tries until the wait expires. The wait word is read before each try, so that an unlock in between

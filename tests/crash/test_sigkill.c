@@ -137,7 +137,10 @@ static bool expects_tail(uint32_t thread)
 
 static struct wal_store *open_store(uint32_t flags)
 {
-    const struct wal_open_options options = {.struct_size = sizeof(options), .flags = flags};
+    /* Of a machine on which a process waits for a processor longer than for a lock. */
+    const struct wal_open_options options = {.struct_size = sizeof(options),
+                                             .flags = flags,
+                                             .lock_timeout_ms = plan->may_fail ? 0 : 120000};
     struct wal_error error = KIT_ERROR;
     struct wal_store *store = NULL;
 

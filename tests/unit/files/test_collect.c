@@ -343,6 +343,7 @@ KIT_TEST(collect__constantly_changing_file_is_refused)
     assert_string_equal(error.file, "moving");
     assert_string_equal(kit_checkpoints(work.session), "");
     kit_checkpoint(&work, "c", "a moving");
+    kit_work_end(&work);
     free(content);
 }
 

@@ -200,6 +200,21 @@ KIT_TEST(last__with_deltas_and_redactions)
     check_reopened(&reading, "s", "d");
 }
 
+/* Readers show who redacted the entry first. */
+KIT_TEST(last__of_an_entry_that_was_redacted_twice)
+{
+    struct reading reading = reading_begin();
+    struct wal_entry again = kit_entry("again", NULL, "{\"targetEntryId\":\"b\"}");
+
+    kit_append_all(reading.session, "a b");
+    reading_redact(reading.session, "b", "first");
+    again.type = kit_text("redaction");
+    again.stream = 1;
+    assert_ok(kit_try_append(reading.session, &again, NULL, NULL));
+    kit_append_all(reading.session, "c");
+    check_reopened(&reading, "s", "c");
+}
+
 KIT_TEST(last__a_redaction_while_reading_hides_the_entry)
 {
     struct reading reading = reading_begin();

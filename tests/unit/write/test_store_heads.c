@@ -27,6 +27,73 @@ static void move(struct wal_session *session, uint32_t stream, const char *name,
     assert_done(wal_head_move(session, &head, NULL, kit_error()));
 }
 
+/* stream:name=entry(note), separated by a blank; versions apart. */
+static void check_heads(struct wal_session *session, const char *expected)
+{
+    struct wal_head head = {.struct_size = sizeof(head)};
+    struct wal_head_cursor *heads = NULL;
+    char text[512] = "";
+
+    assert_ok(wal_head_cursor_open(session, &heads, NULL));
+    while (wal_head_cursor_next(heads, &head, NULL) == WAL_OK) {
+        size_t size = strlen(text);
+
+        (void)snprintf(
+            text + size, sizeof(text) - size, "%s%u:%.*s=%.*s(%.*s)", size == 0 ? "" : " ",
+            head.stream, (int)head.name.size, (const char *)head.name.data, (int)head.entry_id.size,
+            (const char *)head.entry_id.data, (int)head.note.size, (const char *)head.note.data);
+        assert_int_equal(head.struct_size, sizeof(head));
+        assert_int_equal(head.flags, 0);
+        assert_true(head.version > 0);
+    }
+    assert_int_equal(wal_head_cursor_next(heads, &head, NULL), WAL_END);
+    wal_head_cursor_close(heads);
+    assert_string_equal(text, expected);
+}
+
+static void check_head(struct wal_session *session, uint32_t stream, const char *name,
+                       const char *expected)
+{
+    char id[256] = "?";
+    enum wal_status status = wal_head_get(session, stream, kit_text(name), id, NULL);
+
+    if (expected == NULL) {
+        assert_int_equal(status, WAL_ENOTFOUND);
+        assert_string_equal(id, "?");
+    } else {
+        assert_ok(status);
+        assert_string_equal(id, expected);
+    }
+}
+
+KIT_TEST(heads__main_first_then_by_stream_and_name)
+{
+    struct kit_bench bench = kit_bench("");
+
+    append_to(bench.session, 7, "x");
+    append_to(bench.session, 1, "t");
+    kit_append_all(bench.session, "a b c");
+    move(bench.session, 1, "b", "t", "");
+    move(bench.session, 0, "b", "b", "why");
+    move(bench.session, 0, "ab", "a", "");
+    move(bench.session, 0, "a", "c", "note \xc3\xa9");
+    move(bench.session, 0, "\xc3\xa9", "a", "");
+    move(bench.session, 0, "gone", "a", "");
+    move(bench.session, 0, "gone", NULL, "");
+    for (int round = 0; round < 3; round++) {
+        check_heads(bench.session, "0:main=c() 1:main=t() 7:main=x() "
+                                   "0:a=c(note \xc3\xa9) 0:ab=a() 0:b=b(why) "
+                                   "0:\xc3\xa9=a() 1:b=t()");
+        check_head(bench.session, 0, "", "c");
+        check_head(bench.session, 7, "main", "x");
+        check_head(bench.session, 0, "b", "b");
+        check_head(bench.session, 1, "b", "t");
+        check_head(bench.session, 2, "b", NULL);
+        check_head(bench.session, 0, "gone", NULL);
+        kit_reopen(&bench, round == 0 ? 0 : WAL_OPEN_PREAD);
+    }
+}
+
 KIT_TEST(heads__list_is_a_copy)
 {
     struct kit_bench bench = kit_bench("");

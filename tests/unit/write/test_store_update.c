@@ -112,6 +112,42 @@ static void refused(struct bench *bench, struct script *script, enum wal_status 
     assert_unchanged(bench->store, bench->session, before);
 }
 
+KIT_TEST(update__sets_only_the_given_fields)
+{
+    struct bench bench = begin();
+    uint64_t last = kit_store_info(bench.store).last_sequence;
+    struct script script = scripted(&bench);
+    struct wal_session_info info;
+
+    script.change.fields = WAL_CHANGE_TITLE | WAL_CHANGE_CWD;
+    script.change.title = kit_text("new");
+    script.change.cwd = kit_text("/new");
+    script.change.project = kit_text("not asked for");
+    assert_ok(update(&bench, &script, kit_error()));
+    assert_int_equal(script.calls, 1);
+    assert_int_equal(kit_store_info(bench.store).last_sequence, last + 1);
+    script.change.fields = WAL_CHANGE_PROJECT | WAL_CHANGE_METADATA;
+    script.change.project = kit_text(NULL);
+    script.change.metadata = kit_text(" {\"n\":1} ");
+    assert_ok(update(&bench, &script, kit_error()));
+    for (int i = 0; i < 2; i++) {
+        info = kit_info(bench.session);
+        assert_slice(info.title, "new");
+        assert_slice(info.cwd, "/new");
+        assert_slice(info.project, "");
+        assert_slice(info.metadata, " {\"n\":1} ");
+        assert_int_equal(info.created_ms, 1234567);
+        assert_int_equal(info.schema_version, 1);
+        assert_int_equal(info.metadata_version, last + 2);
+        assert_int_equal(info.entries, 1);
+        assert_branch(bench.session, "a");
+        reopen(&bench, 0);
+    }
+    script.change.metadata = kit_text(NULL);
+    assert_ok(update(&bench, &script, kit_error()));
+    assert_slice(kit_info(bench.session).metadata, "");
+}
+
 KIT_TEST(update__without_a_change_writes_nothing)
 {
     struct bench bench = begin();

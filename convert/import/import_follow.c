@@ -24,6 +24,7 @@
 #include <poll.h>
 #include <stdalign.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -46,8 +47,9 @@
 
 /* A watched folder. */
 struct folder {
+    uint64_t wd;       /* inotify's descriptor of it; a new one is higher than all before */
     uint32_t argument; /* index */
-    char *path;        /* below the argument; owned. NULL: it is not watched */
+    char *path;        /* below the argument; owned. NULL: it is not watched any more */
     struct wal__place place;
     /* Its files are those of a session directory at this prefix of the path. */
     bool is_part;
@@ -57,7 +59,7 @@ struct folder {
 struct folder_watch {
     const struct wal__heap *heap;
     int fd;                 /* inotify; -1: not available */
-    struct folder *folders; /* by their descriptors, which are small numbers */
+    struct folder *folders; /* ascending by wd */
     uint32_t count;
     uint32_t capacity;
     bool loses_events; /* events were lost: everything must be scanned again */
@@ -115,29 +117,59 @@ static uint32_t folder_watch_count(const struct folder_watch *watch)
     return count;
 }
 
-/* Keeps a copy of the folder that has this descriptor now. */
-static enum wal_status keep_folder(struct folder_watch *watch, uint32_t wd,
-                                   const struct folder *folder, struct wal_error *error)
+static uint32_t rank_of(const struct folder_watch *watch, uint64_t wd)
+{
+    return (uint32_t)wal__lower_bound(watch->folders, watch->count, sizeof(struct folder),
+                                      offsetof(struct folder, wd), wd);
+}
+
+/* Makes room for one more: drops those that are not watched any more before the list grows. */
+static bool make_room(struct folder_watch *watch)
+{
+    struct folder *folders;
+
+    if (watch->count == watch->capacity) {
+        uint32_t count = 0;
+
+        for (uint32_t i = 0; i < watch->count; i++) {
+            if (watch->folders[i].path != NULL) {
+                watch->folders[count++] = watch->folders[i];
+            }
+        }
+        watch->count = count;
+    }
+    folders = wal__heap_grow_array(watch->heap, watch->folders, watch->count, &watch->capacity,
+                                   sizeof(folders[0]));
+    if (folders == NULL) {
+        return false;
+    }
+    watch->folders = folders;
+    return true;
+}
+
+/* Keeps a copy of the folder, in the place of the one that had its descriptor before. */
+static enum wal_status keep_folder(struct folder_watch *watch, const struct folder *folder,
+                                   struct wal_error *error)
 {
     char *path = wal__heap_copy_text(watch->heap, folder->path, strlen(folder->path));
+    uint32_t at = rank_of(watch, folder->wd);
 
-    while (path != NULL && watch->count <= wd) {
-        struct folder *folders = wal__heap_grow_array(watch->heap, watch->folders, watch->count,
-                                                      &watch->capacity, sizeof(folders[0]));
-
-        if (folders == NULL) {
-            wal__heap_free(watch->heap, path);
-            return wal__no_memory(error);
-        }
-        watch->folders = folders;
-        folders[watch->count++] = (struct folder){.path = NULL};
-    }
     if (path == NULL) {
         return wal__no_memory(error);
     }
-    forget_folder(watch, &watch->folders[wd]);
-    watch->folders[wd] = *folder;
-    watch->folders[wd].path = path;
+    if (at < watch->count && watch->folders[at].wd == folder->wd) {
+        forget_folder(watch, &watch->folders[at]);
+    } else if (!make_room(watch)) {
+        wal__heap_free(watch->heap, path);
+        return wal__no_memory(error);
+    } else {
+        at = rank_of(watch, folder->wd);
+        memmove(&watch->folders[at + 1], &watch->folders[at],
+                (watch->count - at) * sizeof(watch->folders[0]));
+        watch->count++;
+    }
+    watch->folders[at] = *folder;
+    watch->folders[at].path = path;
     return WAL_OK;
 }
 
@@ -147,6 +179,7 @@ static enum wal_status folder_watch_add(struct folder_watch *watch, const char *
                                         const struct folder *folder, struct wal_error *error)
 {
     char target[2 * WAL__CLIENT_PATH_SIZE];
+    struct folder kept;
     int wd;
 
     if (watch->fd < 0) {
@@ -166,7 +199,9 @@ static enum wal_status folder_watch_add(struct folder_watch *watch, const char *
         }
         return WAL_OK;
     }
-    return keep_folder(watch, (uint32_t)wd, folder, error);
+    kept = *folder;
+    kept.wd = (uint64_t)wd;
+    return keep_folder(watch, &kept, error);
 }
 
 /* Returns true if the path is the folder, or below it. */
@@ -191,7 +226,7 @@ static void forget_below(struct folder_watch *watch, uint32_t argument, const ch
             below += parent_size;
             below += *below == '/' ? 1 : 0;
             if (is_at_or_below(below, name, size)) {
-                (void)inotify_rm_watch(watch->fd, (int)i);
+                (void)inotify_rm_watch(watch->fd, (int)folder->wd);
                 forget_folder(watch, folder);
             }
         }
@@ -201,18 +236,17 @@ static void forget_below(struct folder_watch *watch, uint32_t argument, const ch
 static enum wal_status handle_event(struct folder_watch *watch, const struct inotify_event *event,
                                     folder_change_fn *change, void *ctx, struct wal_error *error)
 {
-    struct folder *folder;
+    const uint32_t at = event->wd < 0 ? watch->count : rank_of(watch, (uint64_t)event->wd);
+    struct folder *folder = at < watch->count ? &watch->folders[at] : NULL;
     const char *name = event->len > 0 ? event->name : "";
 
     if ((event->mask & IN_Q_OVERFLOW) != 0) {
         watch->loses_events = true;
         return WAL_OK;
     }
-    if (event->wd < 0 || (uint32_t)event->wd >= watch->count ||
-        watch->folders[event->wd].path == NULL) {
+    if (folder == NULL || folder->wd != (uint64_t)event->wd || folder->path == NULL) {
         return WAL_OK;
     }
-    folder = &watch->folders[event->wd];
     if ((event->mask & IN_IGNORED) != 0) {
         forget_folder(watch, folder);
         return WAL_OK;

@@ -196,10 +196,11 @@ def test_failures_that_last():
 
 
 def test_nothing_listens():
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-    each_verb(REMOTE, "the object store does not answer", deadline=500,
-              endpoint="http://127.0.0.1:%d" % port)
+    # Bound, so that nobody else is given the port.
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        each_verb(REMOTE, "the object store does not answer", deadline=500,
+                  endpoint="http://127.0.0.1:%d" % bound.getsockname()[1])
 
 
 def test_failures_that_no_repetition_mends():

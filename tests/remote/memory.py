@@ -204,17 +204,19 @@ def test_bucket_that_has_other_objects():
 # Stores that are not there ----------------------------------------------------
 
 def test_nobody_is_there():
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-    plain = s3_memory.Server()
-    for endpoint in ("http://127.0.0.1:%d" % port, "http://no-such-host.invalid",
-                     "https://127.0.0.1:%d" % plain.server_address[1]):
-        begun = time.monotonic()
-        done = agentwal("x", "remote", "list", "s3://bucket?endpoint=" + endpoint,
-                        code=FAILED)
-        assert took(begun) < 30, (endpoint, took(begun))
-        assert "; trying on" in done.stderr, done.stderr
-        assert "the object store does not answer" in done.stderr
+    # Bound, so that nobody else is given the port; nobody listens.
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        port = bound.getsockname()[1]
+        plain = s3_memory.Server()
+        for endpoint in ("http://127.0.0.1:%d" % port, "http://no-such-host.invalid",
+                         "https://127.0.0.1:%d" % plain.server_address[1]):
+            begun = time.monotonic()
+            done = agentwal("x", "remote", "list", "s3://bucket?endpoint=" + endpoint,
+                            code=FAILED)
+            assert took(begun) < 30, (endpoint, took(begun))
+            assert "; trying on" in done.stderr, done.stderr
+            assert "the object store does not answer" in done.stderr
 
 
 def test_store_says_when_to_ask_again():

@@ -1,26 +1,26 @@
 #!/usr/bin/env python3
-"""Runs the commands of docs/images/demo.txt in a new folder with tools/example,
-and draws what they print on a terminal of 80 columns as demo.svg.
+"""Runs the commands of docs/images/demo.txt in a home directory that
+tools/example/home.sh makes, and draws what they print on a terminal of 90 columns
+as demo.svg.
 
     docs/images/record.py BIN >docs/images/demo.svg
 
-BIN is the folder of the tools. Ids, durations and sizes that differ from run to run
-are drawn as fixed ones; so the same commands that print the same give the same
+BIN is the folder of the tools. What differs from run to run, as ids, dates, durations
+and sizes, is drawn as fixed; so the same commands that print the same give the same
 file, which a test compares.
 """
 import html
 import os
 import pty
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-EXAMPLE = os.path.join(os.path.dirname(os.path.dirname(HERE)), "tools",
-                       "example")
-COLUMNS, LINE, WIDTH, MARGIN = 80, 18, 7.8, 16
+MAKE_HOME = os.path.join(os.path.dirname(os.path.dirname(HERE)), "tools",
+                         "example", "home.sh")
+COLUMNS, LINE, WIDTH, MARGIN = 90, 18, 7.8, 16
 # Seconds between two commands, and until the output of one.
 READ_S, RUN_S = 2.5, 0.5
 
@@ -40,6 +40,9 @@ def fixed(text):
             text = text.replace(match, known[match])
     # The size of a checkpoint has the length of its root's path.
     text = re.sub(r"(new contents?, )\d+ bytes", r"\g<1>336 bytes", text)
+    # The days before this one, of which home.sh makes sessions.
+    text = re.sub(r"\b\d d ago", "2 d ago", text)
+    text = re.sub(r"\b(?!2026-03-)\d{4}-\d\d-\d\d(?= \d\d:\d\d)", "2026-11-20", text)
     return re.sub(r"\b\d+\.\d s\b", "0.0 s", text)
 
 
@@ -70,7 +73,7 @@ def run(command, environment, folder):
 def record(binaries):
     """Yields (command, printed text)."""
     with tempfile.TemporaryDirectory() as folder:
-        shutil.copytree(EXAMPLE, os.path.join(folder, "tools", "example"))
+        subprocess.run([MAKE_HOME, folder], check=True)
         environment = {
             "PATH": binaries + ":/usr/bin:/bin", "HOME": folder, "TZ": "UTC",
             "LC_ALL": "C.UTF-8", "TERM": "xterm", "COLUMNS": str(COLUMNS),
@@ -128,7 +131,7 @@ text{font:13px ui-monospace,Menlo,Consolas,monospace;fill:#e6edf3;white-space:pr
 .prompt,.green{fill:#3fb950}.red{fill:#ff7b72}.yellow{fill:#d29922}.blue{fill:#58a6ff}
 .magenta{fill:#bc8cff}.cyan{fill:#39c5cf}.dim{opacity:.65}.bold{font-weight:700}
 @keyframes show{from{visibility:hidden}to{visibility:visible}}
-text{animation:show 1ms step-end both}
+text{animation:show 1ms linear both}
 @media(prefers-reduced-motion:reduce){text{animation:none}}
 </style>"""
     yield '<rect width="100%" height="100%" rx="8" fill="#0d1117"/>'

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Runs the commands that documents show and compares what they print.
 
-A page is one shell session in a folder that has only tools/example;
-CONTRIBUTING.md is one in a copy of the sources. Of a page:
+A page is one shell session in a folder that has only tools/example; that of README.md
+is also a home directory of its home.sh, and CONTRIBUTING.md is one in a copy of the
+sources. Of a page:
 - An indented block that begins with `$ ` is a transcript: commands, each with
   its output, standard error included. A command that ends with a backslash
   continues on the next line. Of the output, blank lines at the end do not
@@ -44,7 +45,7 @@ ID = re.compile(r"\b01[0-9a-f]{6}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-"
 ENDING = re.compile(r"(?<![\w-])[0-9a-f-]{7,35}(?![\w-])")
 RULES = [
     (re.compile(r"/tmp/agentwal-docs\.[^/\s]+"), "/home/you"),
-    (re.compile(r"\b(now|\d+ min ago)(?= )"), "AGE"),
+    (re.compile(r"\b(now|\d+ (min|d) ago)(?= )"), "AGE"),
     (re.compile(r"\b\d+\.\d s\b"), "TIME"),
     (re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?Z?"), "TIME"),
     (re.compile(r'("newBytes":)\d+'), r"\1SIZE"),
@@ -183,6 +184,9 @@ def prepare(folder, path):
     if os.path.basename(path) == IN_SOURCES:
         copy_sources(folder)
         return
+    if path == os.path.join(ROOT, "README.md"):
+        subprocess.run([os.path.join(ROOT, "tools", "example", "home.sh"), folder],
+                       check=True)
     shutil.copytree(os.path.join(ROOT, "tools", "example"),
                     os.path.join(folder, "tools", "example"))
     if path.endswith(os.path.join("examples", "README.md")):

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Writes the tables of docs/clients.md from the output of `agentwal dialects --json`.
+"""Writes the tables of clients in documents from the output of `agentwal dialects --json`.
 
-    agentwal dialects --json | docs/clients.py docs/clients.md           writes them
-    agentwal dialects --json | docs/clients.py --check docs/clients.md   fails if they differ
+    agentwal dialects --json | docs/clients.py docs/clients.md README.md
+    agentwal dialects --json | docs/clients.py --check docs/clients.md README.md
 
-A table is between `<!-- table NAME -->` and the next blank line.
+The latter fails if they differ. Each table is in one of the documents, between
+`<!-- table NAME -->` and the next blank line.
 """
 import json
 import re
@@ -53,6 +54,12 @@ def tables(rows):
     read = sorted(((row["name"], client) for row in rows if row["import"]
                    for client in row["clients"]), key=lambda pair: pair[1]["client"].lower())
     unread = [client for row in rows if not row["import"] for client in row["clients"]]
+    def names(wanted):
+        return ", ".join(c["client"] for c in wanted)
+
+    yield "agents", ("agents", ""), [
+        ("read and written", names(c for _, c in read if c["writes"])),
+        ("read", names(c for _, c in read if not c["writes"]))]
     yield "programs", ("program", "dialect", "versions", "its sessions", "directory to export to",
                        "resumed by"), [
         (c["client"], code(name), c["versions"], sessions(c),
@@ -81,23 +88,27 @@ def line(cells):
 
 def main():
     is_check = sys.argv[1] == "--check"
-    path = sys.argv[-1]
+    paths = sys.argv[1 + is_check:]
     rows = [json.loads(row) for row in sys.stdin]
-    with open(path, encoding="utf-8") as file:
-        page = text = file.read()
+    pages = []
+    for path in paths:
+        with open(path, encoding="utf-8") as file:
+            pages.append(file.read())
+    texts = pages
     for name, head, cells in tables(rows):
         rule = "|---|" + (":-:|" if name == "carried" else "---|") * (len(head) - 1)
-        table = line(head) + rule + "\n" + "".join(map(line, cells))
-        text, found = re.subn(r"(<!-- table %s -->\n).*?(?=\n\n|\n\Z)" % name,
-                              lambda match, table=table: match[1] + table.rstrip("\n"), text,
-                              flags=re.S)
-        if found != 1:
-            sys.exit("%s: no table %s" % (path, name))
-    if text != page and is_check:
-        sys.exit("%s is out of date: agentwal dialects --json | docs/clients.py %s" % (path, path))
-    if text != page:
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text)
+        table = (line(head) + rule + "\n" + "".join(map(line, cells))).rstrip("\n")
+        place = re.compile(r"(?<=<!-- table %s -->\n).*?(?=\n\n|\n\Z)" % name, re.S)
+        if sum(len(place.findall(text)) for text in texts) != 1:
+            sys.exit("%s: not one table %s" % (" ".join(paths), name))
+        texts = [place.sub(lambda _, table=table: table, text) for text in texts]
+    for path, text, page in zip(paths, texts, pages):
+        if text != page and is_check:
+            sys.exit("%s is out of date: agentwal dialects --json | docs/clients.py %s" % (
+                path, " ".join(paths)))
+        if text != page:
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
 
 
 main()

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# The tables of docs/clients.md match the output of `agentwal dialects`, and the tests that it names
-# exist.
+# The tables of clients in docs/clients.md and README.md match the output of
+# `agentwal dialects`, and the tests that it names exist.
 set -euo pipefail
 # shellcheck source=tests/lib/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../lib/cli.sh"
 
 agentwal dialects --json >"$work/dialects"
 "$AGENTWAL_SOURCE/docs/clients.py" --check "$AGENTWAL_SOURCE/docs/clients.md" \
-    <"$work/dialects" || fail "docs/clients.md is out of date"
+    "$AGENTWAL_SOURCE/README.md" <"$work/dialects" || fail "a table is out of date"
 python3 -c '
 import glob, json, os, sys
 

@@ -47,7 +47,8 @@ RULES = [
     (re.compile(r"/tmp/agentwal-docs\.[^/\s]+"), "/home/you"),
     (re.compile(r"\b(now|\d+ (min|d) ago)(?= )"), "AGE"),
     (re.compile(r"\b\d+\.\d s\b"), "TIME"),
-    (re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?Z?"), "TIME"),
+    (re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d[:-]\d\d([:-]\d\d([.-]\d+)?)?Z?"), "TIME"),
+    (re.compile(r"\b\d+\.\d kB\b"), "SIZE"),
     (re.compile(r'("newBytes":)\d+'), r"\1SIZE"),
     (re.compile(r"(new contents?, )\d+ bytes"), r"\1SIZE"),
     (re.compile(r"\b[0-9a-f]{64}\b"), "DIGEST"),
@@ -58,10 +59,10 @@ RULES = [
 
 # Commands of fenced blocks, with the test that runs them.
 ELSEWHERE = {
+    "tools/quickstart.sh": "tests/packaging/release.sh",
+    "tests/run.sh": ".ci/run",
     "tools/package.sh": "tests/packaging/release.sh",
-    "sudo apt install ./build/packages/*.deb": "tests/packaging/release.sh",
-    "cmake -B build": "tests/packaging/release.sh",
-    "cmake --build build": "tests/packaging/release.sh",
+    "sudo apt install ./build/packages/agentwal_*.deb": "tests/packaging/release.sh",
     "sudo cmake --install build && sudo ldconfig": "tests/packaging/release.sh",
     "bench/run.sh --quick --json docs/bench/results.json "
     "--plots docs/bench --page docs/benchmarks.md": "tests/cli/bench_run.sh",

@@ -27,7 +27,7 @@ export HOME=$PWD/home
 unset AGENTWAL_STORE DESTDIR
 
 begin=$(date +%s)
-copy/tools/quickstart.sh >output 2>errors || { cat errors && fail 'quickstart.sh failed'; }
+(cd copy && tools/quickstart.sh) >output 2>errors || { cat errors && fail 'quickstart.sh failed'; }
 printf 'from the sources to the first result: %d s\n' $(($(date +%s) - begin))
 for heading in Import Tree Export Fork Rewind Check 'Go on'; do
     grep -qx "$heading" output || fail "no $heading"
@@ -261,7 +261,7 @@ grep -q 'Nothing was installed' uninstall.log || fail 'no reason'
 
 printf 'this is not C\n' >>copy/engine/base/error.c
 code=0
-copy/tools/quickstart.sh >output 2>errors || code=$?
+(cd copy && tools/quickstart.sh) >output 2>errors || code=$?
 [ "$code" -eq 1 ] || fail "exit code $code"
 grep -q 'this is not C' errors || fail 'no end of the log'
 grep -q 'the build failed; .*quickstart.log has all' errors || fail 'no path'

@@ -53,6 +53,8 @@ offers 'agentwal --json tree al' alpha alpine-2
 offers 'agentwal fork --at x b' beta
 offers 'agentwal append alpha --e' --each --expect-tail
 offers 'agentwal append alpha --durability ' durable written queued cluster
+offers 'agentwal resume alpha --in co' codex copilot
+offers 'agentwal search --role t' title tool
 offers 'agentwal rewind alpha f' first
 offers 'agentwal rewind alpha first --e' --expect
 offers 'agentwal checkpoint-diff alpha first s' second

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The command that resumes a session is one that shells read as it is meant,
-whatever its directory and its id are."""
+whatever its directory and its id are; and the client that it names has the
+session: its file is as it was, with what the store has more."""
 import json
 import os
 import shutil
@@ -67,6 +68,104 @@ def check_shell(shell, command, cwd, folder):
         fail("%s ran a part of the directory in %s" % (shell, command))
 
 
+CLAUDE = "5b1c7c1e-0d2f-4a3b-8c4d-5e6f708192a3"
+
+
+def claude_lines(texts):
+    """Lines of a transcript, one after the other."""
+    lines, parent = [], None
+    for number, text in enumerate(texts):
+        uuid = "00000000-0000-4000-8000-%012d" % number
+        lines.append(json.dumps({
+            "type": "user", "uuid": uuid, "parentUuid": parent, "sessionId": CLAUDE,
+            "cwd": "/srv/gone", "gitBranch": "main",
+            "timestamp": "2026-01-01T00:00:%02d.000Z" % number,
+            "message": {"role": "user", "content": text}}) + "\n")
+        parent = uuid
+    return "".join(lines)
+
+
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def write(path, text):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def resumes(arguments, command, notes=(), code=0):
+    """What `agentwal resume` prints, alone, and its notes."""
+    done = subprocess.run([AGENTWAL, *arguments], text=True, capture_output=True,
+                          check=False, stdin=subprocess.DEVNULL)
+    if (done.returncode != code or done.stdout != command or
+            any(note not in done.stderr for note in notes)):
+        fail("%s: %r, %r, %d" % (arguments, done.stdout, done.stderr, done.returncode))
+    return done.stderr
+
+
+def check_clients(folder):
+    """A file that its client deleted, one that lacks entries of the store,
+    another client, a fork, a file that the client wrote anew."""
+    home = os.path.join(folder, "home")
+    os.environ["HOME"] = home
+    os.environ["AGENTWAL_STORE"] = store = os.path.join(folder, "clients")
+    path = os.path.join(home, ".claude", "projects", "-srv-gone", CLAUDE + ".jsonl")
+    first = claude_lines(["find the leak", "and the fix"])
+    here = "cd /srv/gone && claude --resume %s\n"
+    write(path, first)
+    run("import", os.path.join(home, ".claude"))
+    before = os.stat(path).st_mtime_ns
+    resumes(["resume", CLAUDE[-7:]], here % CLAUDE, ["/srv/gone: the session's directory is gone"])
+    if os.stat(path).st_mtime_ns != before:
+        fail("a complete file was written")
+    os.remove(path)
+    resumes(["resume", "leak"], here % CLAUDE, ["2 lines added"])
+    if read(path) != first:
+        fail("the file is not as it was: " + read(path))
+    run("append", CLAUDE, text='{"type":"message","payload":'
+        '{"role":"user","content":"from the store"}}\n')
+    resumes(["resume", CLAUDE], here % CLAUDE, ["1 line added"])
+    if not read(path).startswith(first) or "from the store" not in read(path):
+        fail("the file lacks the entry of the store: " + read(path))
+    if "added" in resumes(["resume", CLAUDE], here % CLAUDE):
+        fail("lines were added twice")
+    with open(path, "a", encoding="utf-8") as file:
+        file.write(claude_lines(["0", "1", "2", "goes on"]).splitlines(True)[3])
+    resumes(["resume", CLAUDE], here % CLAUDE, ["its client went on with it"])
+
+    resumes(["resume", CLAUDE, "--in", "pi"], "cd /srv/gone && pi --session %s\n" % CLAUDE,
+            [".pi/agent/sessions/", "4 lines added"])
+    resumes(["resume", CLAUDE, "--in", "codex"], "cd /srv/gone && codex resume %s\n" % CLAUDE,
+            [".codex/sessions/2026/01/01/", "left out: "])
+    run("fork", CLAUDE, "--id", "my-fork")
+    command = resumes_id(["resume", "my-fork"])
+    if not os.path.exists(os.path.join(os.path.dirname(path), command + ".jsonl")):
+        fail("the fork has no file " + command)
+    resumes(["resume", CLAUDE, "--in", "lines"], "", ["'lines' is none of claude, codex, pi"], 2)
+
+    write(path, claude_lines(["another beginning", "of the file"]))
+    run("import", os.path.join(home, ".claude"))
+    resumes(["resume", CLAUDE + "~2"], here % CLAUDE)
+    resumes(["resume", CLAUDE], "", ["resume \"$(agentwal fork %s)\"" % CLAUDE], 1)
+
+    run("create", "--id", "native")
+    resumes(["resume", "native"], "agentwal cat --text native\n")
+    del os.environ["AGENTWAL_STORE"]
+    os.environ["PATH"] = os.path.dirname(AGENTWAL) + ":" + os.environ["PATH"]
+    resumes(["--store", store, "resume", "native"],
+            "agentwal --store %s cat --text native\n" % store)
+    resumes(["--store", store, "resume", "--run"], "", ["several sessions"], 2)
+    resumes(["--store", store, "resume", "--run", "native"], "")
+
+
+def resumes_id(arguments):
+    """The last word of the command."""
+    return run(*arguments).split()[-1]
+
+
 def main():
     folder = tempfile.mkdtemp(prefix="resume")
     os.environ["AGENTWAL_STORE"] = os.path.join(folder, "store")
@@ -92,6 +191,7 @@ def main():
     command = json.loads(run("search", "--json", "quoted"))["resume"]
     if command != r"agentwal cat --text 'a'\\''\''b'":
         fail("an id: " + command)
+    check_clients(folder)
     shutil.rmtree(folder)
 
 

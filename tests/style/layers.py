@@ -86,7 +86,8 @@ LAYERS = {
     "tools/view/": TOOL + ["tools/page/", "tools/shown/", "tools/usage/"],
     "tools/usage/": TOOL,
     "tools/watch/": TOOL + ["tools/shown/", "tools/walcat/"],
-    "tools/resume/": TOOL + ["tools/shown/", "tools/walcat/"],
+    "tools/resume/": TOOL + BYTES + [
+        "tools/convert/", "tools/shown/", "tools/walcat/"],
     "tools/serve/": TOOL + [SEARCH_API, "tools/page/", "tools/search/",
                             "tools/shown/", "tools/usage/"],
     "tools/agentwal/": TOOL,

@@ -327,21 +327,26 @@ static const struct verb_help help_watch = {
 };
 
 static const struct verb_help help_resume = {
-    .usage = "[WORD]... [OPTION]...\n"
+    .usage = "[SESSION | WORD...] [OPTION]...\n"
              "resume --remote URL [--store-id ID] [--take-over] SESSION\n"
              "resume --take-back SESSION",
-    .summary = "Pick a session and print the command that resumes it, or bring one here",
-    .text = "The list has the newest first. What you type filters it: each word must be in\n"
-            "the title, the first message, the directory, the project or the id. Up, Down,\n"
-            "PgUp, PgDn, Ctrl-K, Ctrl-J, Ctrl-P and Ctrl-N move, Ctrl-U clears the words,\n"
-            "Enter picks, Esc and Ctrl-C end with 130. The list is drawn on the terminal, so\n"
-            "that eval \"$(agentwal resume)\" runs what it prints. Without a terminal: a table.\n"
+    .summary = "Print the command that continues a session, or bring one here",
+    .text = "Sees to it first that the client has the whole session: a file that it\n"
+            "deleted is written again, and entries that only the store has are added.\n"
+            "eval \"$(agentwal resume)\" runs what is printed.\n"
             "\n"
-            "With --remote the session comes from another machine's store, which is in the\n"
-            "bucket (agentwal remote push), goes on here, and is refused there. Its last 50\n"
-            "entries are printed. When both went on, both remain: docs/machines.md.\n",
+            "Without a SESSION you pick one from a list, newest first. Type to filter it:\n"
+            "each word must be in the title, the first message, the directory, the project\n"
+            "or the id. Up, Down, PgUp, PgDn, Ctrl-K, Ctrl-J, Ctrl-P and Ctrl-N move, Ctrl-U\n"
+            "clears the words, Enter picks, Esc and Ctrl-C end with 130. Without a terminal\n"
+            "the sessions are printed as a table, unless the words fit one alone.\n"
+            "\n"
+            "--remote takes the session from another machine's store in the bucket (agentwal\n"
+            "remote push). It goes on here, and is refused there; its last 50 entries are\n"
+            "printed. When both went on, both remain: docs/machines.md.\n",
     .options =
         {
+            {"--in CLIENT", "continue in claude, codex, pi, gemini, copilot, qwen or kimi"},
             {"--run", "run the command instead of printing it"},
             {"--project ID", "only sessions of this project"},
             {"--cwd DIR", "only sessions of this directory"},
@@ -353,8 +358,8 @@ static const struct verb_help help_resume = {
         },
     .examples =
         {
-            {"agentwal resume --run", "pick one and go on with it"},
-            {"agentwal resume parser --cwd .", "begin with a word, in this directory"},
+            {"agentwal resume 7f3a21c --in pi", "go on with it in another client"},
+            {"agentwal resume parser --cwd . --run", "begin with a word, pick, and go on"},
             {"agentwal resume --remote s3://sessions 7f3a21c0",
              "go on with a session of another machine"},
         },

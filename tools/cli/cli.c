@@ -711,6 +711,7 @@ static void find_store(struct cli *cli)
     const char *what = cli->store_path != NULL ? "--store" : "AGENTWAL_STORE";
 
     if (cli->store_path == NULL) {
+        cli->store_is_default = true;
         cli->store_path = getenv("AGENTWAL_STORE");
     }
     if (cli->store_path == NULL) {

@@ -39,6 +39,7 @@ struct cli {
     const char *verb;
     bool names_store;       /* walcat, walcheck: the first operand is the store */
     const char *store_path; /* --store, or NULL */
+    bool store_is_default;  /* no --store */
     int store_at;           /* index among the operands; CLI_NO_STORE: none */
     bool adds_to_store;     /* the verb may create the store */
     bool json_errors;       /* --json is on the command line */

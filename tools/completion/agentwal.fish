@@ -45,7 +45,7 @@ complete -c agentwal -n __fish_use_subcommand -a stats -d 'Show the counts and s
 complete -c agentwal -n __fish_use_subcommand -a search -d 'Search the text of all sessions'
 complete -c agentwal -n __fish_use_subcommand -a usage -d 'Add up the tokens and costs of the sessions'
 complete -c agentwal -n __fish_use_subcommand -a watch -d 'Watch what is appended to all sessions, until interrupted'
-complete -c agentwal -n __fish_use_subcommand -a resume -d 'Pick a session and print the command that resumes it, or bring one here'
+complete -c agentwal -n __fish_use_subcommand -a resume -d 'Print the command that continues a session, or bring one here'
 complete -c agentwal -n __fish_use_subcommand -a serve -d 'Answer programs and browsers over HTTP'
 complete -c agentwal -n __fish_use_subcommand -a view -d 'Write a session as one HTML file, to read and to share'
 complete -c agentwal -n __fish_use_subcommand -a create -d 'Create a session and print its id'
@@ -174,6 +174,7 @@ complete -c agentwal -n '__fish_seen_subcommand_from watch' -l cwd -x -a '(__fis
 complete -c agentwal -n '__fish_seen_subcommand_from watch' -l since -x -d 'begin with entries from 2026-11-20, 2026-11-20T14:03, or an age: 10m, 12h, 7d'
 complete -c agentwal -n '__fish_seen_subcommand_from watch' -l plain -d 'lines on a terminal too'
 complete -c agentwal -n '__fish_seen_subcommand_from watch' -F
+complete -c agentwal -n '__fish_seen_subcommand_from resume' -l in -x -d 'continue in claude, codex, pi, gemini, copilot, qwen or kimi'
 complete -c agentwal -n '__fish_seen_subcommand_from resume' -l run -d 'run the command instead of printing it'
 complete -c agentwal -n '__fish_seen_subcommand_from resume' -l project -x -d 'only sessions of this project'
 complete -c agentwal -n '__fish_seen_subcommand_from resume' -l cwd -x -a '(__fish_complete_directories)' -d 'only sessions of this directory'
@@ -182,6 +183,7 @@ complete -c agentwal -n '__fish_seen_subcommand_from resume' -l remote -x -d 'br
 complete -c agentwal -n '__fish_seen_subcommand_from resume' -l store-id -x -d 'of that store, where the bucket has several'
 complete -c agentwal -n '__fish_seen_subcommand_from resume' -l take-over -d 'also when it is at a machine that is not in the bucket'
 complete -c agentwal -n '__fish_seen_subcommand_from resume' -l take-back -d 'go on with a session that has moved away'
+complete -c agentwal -n '__fish_seen_subcommand_from resume' -a '(__agentwal_sessions)'
 complete -c agentwal -n '__fish_seen_subcommand_from resume' -F
 complete -c agentwal -n '__fish_seen_subcommand_from serve' -l port -x -d 'listen on port N of 127.0.0.1 and ::1; 0: a free one'
 complete -c agentwal -n '__fish_seen_subcommand_from serve' -l socket -x -d 'listen on that Unix socket'

@@ -105,6 +105,18 @@ struct convert_outcome {
     bool is_rejected;      /* nothing was written; the error was printed */
 };
 
+enum convert_file_state {
+    CONVERT_FILE_MISSING,  /* the file does not exist */
+    CONVERT_FILE_PREFIX,   /* the file is a prefix of the session */
+    CONVERT_FILE_COMPLETE, /* the session is a prefix of the file */
+    CONVERT_FILE_DIFFERENT /* different content, or not a regular file */
+};
+
+/* Compares the existing file, of *size bytes, with the session; `outcome` counts the lines that it
+ * lacks. Returns an exit code. */
+int convert_source_compare(const struct convert_source *source, enum convert_file_state *state,
+                           uint64_t *size, struct convert_outcome *outcome);
+
 /* Creates or extends the file; does nothing if it is complete. Returns an exit code. */
 int convert_source_write(const struct convert_source *source, struct convert_outcome *outcome);
 

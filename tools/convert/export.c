@@ -28,13 +28,6 @@
 
 /* --- the file of a session ---------------------------------------------- */
 
-enum state {
-    STATE_MISSING,  /* the file does not exist */
-    STATE_PREFIX,   /* the file is a prefix of the session */
-    STATE_COMPLETE, /* the session is a prefix of the file */
-    STATE_DIFFERENT /* different content, or not a regular file */
-};
-
 struct sink {
     FILE *stream;                    /* to write to; NULL: compare */
     struct wal__file_compare window; /* the file to compare with */
@@ -128,9 +121,8 @@ static int write_lines(const struct convert_source *source, struct sink *sink,
     return code;
 }
 
-/* Compares the existing file with the session. */
-static int compare_file(const struct convert_source *source, enum state *state, uint64_t *size,
-                        struct convert_outcome *outcome)
+int convert_source_compare(const struct convert_source *source, enum convert_file_state *state,
+                           uint64_t *size, struct convert_outcome *outcome)
 {
     struct sink sink = {.stream = NULL};
     const char *name = NULL;
@@ -142,7 +134,7 @@ static int compare_file(const struct convert_source *source, enum state *state, 
 
     *size = 0;
     fd = directory < 0 ? -1 : openat(directory, name, flags);
-    *state = errno == ENOENT && fd < 0 ? STATE_MISSING : STATE_DIFFERENT;
+    *state = errno == ENOENT && fd < 0 ? CONVERT_FILE_MISSING : CONVERT_FILE_DIFFERENT;
     if (directory >= 0) {
         close(directory);
     }
@@ -156,7 +148,7 @@ static int compare_file(const struct convert_source *source, enum state *state, 
         code = write_lines(source, &sink, outcome);
         wal__file_compare_deinit(&sink.window);
         if (!sink.differs) {
-            *state = sink.position > sink.size ? STATE_PREFIX : STATE_COMPLETE;
+            *state = sink.position > sink.size ? CONVERT_FILE_PREFIX : CONVERT_FILE_COMPLETE;
         }
         *size = sink.size;
     }
@@ -234,7 +226,7 @@ static int write_file(const struct convert_source *source, uint64_t old_size, bo
 
 int convert_source_write(const struct convert_source *source, struct convert_outcome *outcome)
 {
-    enum state state;
+    enum convert_file_state state;
     uint64_t size;
     int code;
 
@@ -243,20 +235,20 @@ int convert_source_write(const struct convert_source *source, struct convert_out
         return cli_error(source->cli, CLI_NEGATIVE, source->name,
                          "leads out of the output directory; not written");
     }
-    code = compare_file(source, &state, &size, outcome);
+    code = convert_source_compare(source, &state, &size, outcome);
     if (code > CLI_NEGATIVE) {
         return code;
     }
-    if (state == STATE_DIFFERENT) {
+    if (state == CONVERT_FILE_DIFFERENT) {
         outcome->is_rejected = true;
         return cli_error(source->cli, CLI_NEGATIVE, source->name,
                          "exists with other content; not changed");
     }
     outcome->is_rejected = false;
-    if (state == STATE_COMPLETE) {
+    if (state == CONVERT_FILE_COMPLETE) {
         return code;
     }
-    return write_file(source, size, state == STATE_MISSING, outcome);
+    return write_file(source, size, state == CONVERT_FILE_MISSING, outcome);
 }
 
 int convert_source_print(const struct convert_source *source, struct convert_outcome *outcome)

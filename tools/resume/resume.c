@@ -1,14 +1,27 @@
 /*
- * resume.c - the verb resume: pick a session and print or run the command that continues it.
+ * resume.c - the verb resume: pick a session, see to it that a client has it, and print or run the
+ * command that continues it.
+ *
+ * A client has a session when its file has all that the store has. One that it deleted, or that has
+ * less, is written as an export does; so is that of another client (--in), and of a session that no
+ * client wrote. The command then names the id that the client knows the session by.
+ *
+ * Invariant: the only files that change are those of the one session whose command is printed, and
+ * a file with other content is not changed.
  */
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <wctype.h>
 
+#include "convert/clients/client.h"
+#include "convert/source/source_name.h"
 #include "engine/base/directory.h"
 #include "tools/cli/session.h"
 #include "tools/cli/verbs.h"
+#include "tools/convert/convert.h"
 #include "tools/shown/shown.h"
 #include "tools/terminal/screen.h"
 #include "tools/walcat/walcat.h"
@@ -597,6 +610,255 @@ static enum wal_status resume_pick(struct screen *screen, struct wal_store *stor
     return status;
 }
 
+/* --- the client has the session ------------------------------------------- */
+
+enum {
+    PARENTS_MAX = 64 /* that are looked at for the client of a fork */
+};
+
+struct continued {
+    const struct cli *cli;
+    struct wal_store *store;
+    struct wal_session *session;
+    struct wal_session_info info;
+    const struct wal__client *client; /* NULL: none continues the session */
+    const char *below;                /* path of its source in the client's folder; or NULL */
+    struct wal__source source;
+    char root[WAL__CLIENT_PATH_SIZE];
+    char id[WAL_ID_SIZE]; /* that the client knows it by */
+};
+
+/* Whether sessions of the client are files that are written for it. */
+static bool takes_files(const struct wal__client *client)
+{
+    return client->resume != NULL && client->writes != NULL && client->directories[0] == NULL;
+}
+
+/* Returns the client with a dialect, or ends the process. */
+static const struct wal__client *find_client(const struct cli *cli, const char *name)
+{
+    const struct wal__client *client;
+    char names[256] = "";
+    size_t size = 0;
+
+    for (size_t i = 0; (client = wal__client_at(i)) != NULL; i++) {
+        if (!takes_files(client)) {
+            continue;
+        }
+        if (strcmp(client->dialect, name) == 0) {
+            return client;
+        }
+        size += (size_t)snprintf(names + size, sizeof(names) - size, "%s%s", size > 0 ? ", " : "",
+                                 client->dialect);
+    }
+    cli_fail(cli, CLI_USAGE, "--in", "'%s' is none of %s", name, names);
+}
+
+/* Finds the client of the session, or of the one that it was forked from. */
+static void find_own_client(struct continued *continued)
+{
+    struct wal_session_info info = continued->info;
+    struct wal_session *parent = NULL;
+    bool is_own = true;
+
+    for (int i = 0; i < PARENTS_MAX && info.source.size == 0 && info.parent_id.size > 0; i++) {
+        struct wal_session *next = NULL;
+        bool is_read = wal_session_open(continued->store, info.parent_id, &next, NULL) == WAL_OK &&
+                       wal_session_get_info(next, &info, NULL) == WAL_OK;
+
+        wal_session_close(parent);
+        parent = next;
+        is_own = false;
+        if (!is_read) {
+            break;
+        }
+    }
+    if (wal__source_parse(info.source, &continued->source)) {
+        continued->client = wal__client_of_source(continued->source.dialect, continued->source.path,
+                                                  &continued->below);
+    }
+    wal_session_close(parent);
+    if (!is_own) {
+        continued->below = NULL;
+    }
+}
+
+/* Whether the session's source is one file of lines where its client looks for sessions. */
+static bool has_client_file(const struct continued *continued)
+{
+    const char *end = continued->below != NULL ? strrchr(continued->below, '.') : NULL;
+
+    return end != NULL && strncmp(end, ".json", 5) == 0 &&
+           wal__client_matches(continued->client->files, continued->below);
+}
+
+/* Prints what was written and, of a view, what its dialect left out, on standard error. */
+static void note_lines(const struct continued *continued, const char *path, uint64_t lines,
+                       const struct wal_view *view)
+{
+    char *text = cli_format("%" PRIu64 " %s added", lines, cli_plural(lines, "line", "lines"));
+    const char *what;
+    uint64_t count;
+
+    for (uint32_t i = 0; view != NULL && wal_view_loss(view, i, &what, &count, NULL) == WAL_OK;
+         i++) {
+        char *longer =
+            cli_format("%s%s%" PRIu64 " %s", text, i == 0 ? "; left out: " : ", ", count, what);
+
+        free(text);
+        text = longer;
+    }
+    if (lines > 0) {
+        cli_error(continued->cli, CLI_OK, path, "%s", text);
+    }
+    free(text);
+}
+
+/* Sets the id that a view's file gives the session. */
+static void set_id_of_view(struct continued *continued, const char *path)
+{
+    size_t root = strlen(continued->root);
+    const char *below = strncmp(path, continued->root, root) == 0 ? path + root + 1 : path;
+    struct wal_slice id = wal__client_read_path(continued->client, below).id;
+    char file[WAL__FILE_ID_SIZE];
+
+    if (id.size == 0 && wal__source_file_id(path, file)) {
+        id = cli_slice(file);
+    }
+    if (id.size > 0 && id.size < sizeof(continued->id)) {
+        snprintf(continued->id, sizeof(continued->id), "%.*s", (int)id.size, (const char *)id.data);
+    }
+}
+
+/* Writes the session as a file of the client, or what that lacks. `is_complete`: the file has what
+ * the client wrote; what it has more is then no error. Returns an exit code. */
+static int write_view(struct continued *continued, bool is_complete)
+{
+    const struct convert_view target = {.cli = continued->cli,
+                                        .store = continued->store,
+                                        .store_path = continued->cli->items[1],
+                                        .dialect = continued->client->dialect,
+                                        .root = continued->root};
+    struct wal_view_flush_result result = WAL_INIT(wal_view_flush_result);
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal_view *view = NULL;
+    const char *name = cli_keep_slice(continued->info.id);
+    const char *path = NULL;
+    uint64_t missing;
+    enum wal_status status = convert_view_open(&target, continued->session, &view, &error);
+    int code = CLI_OK;
+
+    if (status == WAL_OK) {
+        status = convert_view_flush(&target, view, &result, &error);
+    }
+    if (status == WAL_ECHANGED && is_complete) {
+        cli_note(continued->cli, name,
+                 "its client went on with it; import takes that into the store");
+    } else if (status == WAL_ECHANGED && continued->below != NULL) {
+        code = cli_error_status(continued->cli, status, name,
+                                "its client's file has other content; to continue a copy: "
+                                "agentwal resume \"$(agentwal fork %s)\"",
+                                name);
+    } else if (status != WAL_OK) {
+        code = view != NULL ? convert_view_fail(&target, name, status, &error)
+                            : cli_report(continued->cli, name, status, &error);
+    } else if (wal_view_path(view, 0, &path, NULL) == WAL_OK) {
+        set_id_of_view(continued, path);
+        note_lines(continued, path, result.lines, view);
+        code = convert_file_history_export(&target, continued->session, view, name, &missing);
+    }
+    wal_view_close(view);
+    return code;
+}
+
+/* Sees to it that the session's own client has all of it. Returns an exit code. */
+static int complete_file(struct continued *continued)
+{
+    char *path = cli_format("%s/%s", continued->root, continued->below);
+    char *packed = cli_format("%s.zst", path);
+    const struct convert_source source = {.cli = continued->cli,
+                                          .store = continued->store,
+                                          .session = continued->session,
+                                          .root = continued->root,
+                                          .path = continued->below,
+                                          .name = path};
+    struct convert_outcome outcome = {.added = 0};
+    enum convert_file_state state;
+    uint64_t size;
+    int code = convert_source_compare(&source, &state, &size, &outcome);
+    bool is_there = state == CONVERT_FILE_COMPLETE ||
+                    (state == CONVERT_FILE_MISSING && access(packed, F_OK) == 0);
+
+    /* Without the number that a second session of its id has. */
+    continued->id[strcspn(continued->id, "~")] = '\0';
+    if (code < CLI_USAGE && takes_files(continued->client) &&
+        (!is_there || outcome.native_count > 0)) {
+        code = write_view(continued, is_there);
+    } else if (code < CLI_USAGE && !is_there) {
+        code = convert_source_write(&source, &outcome);
+        if (code == CLI_OK) {
+            note_lines(continued, path, outcome.added, NULL);
+        }
+    }
+    free(packed);
+    free(path);
+    return code;
+}
+
+/* Prints the session's directory if it is gone. */
+static void note_directory(const struct continued *continued)
+{
+    char *cwd = cli_copy_slice(continued->info.cwd);
+    struct stat stat_of;
+
+    if (cwd[0] != '\0' && (stat(cwd, &stat_of) != 0 || !S_ISDIR(stat_of.st_mode))) {
+        cli_note(continued->cli, cwd, "the session's directory is gone; make it first (mkdir -p)");
+    }
+    free(cwd);
+}
+
+/* Sees to it that the client has the session, and writes the command. Returns an exit code. */
+static int continue_session(const struct cli *cli, struct wal_store *store, const char *name,
+                            const struct wal__client *client, char command[SHOWN_RESUME_SIZE])
+{
+    struct continued continued = {.cli = cli, .store = store, .info = WAL_INIT(wal_session_info)};
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status = wal_session_open(store, cli_slice(name), &continued.session, &error);
+    bool is_subagent = strstr(name, "~agent-") != NULL;
+    int code = CLI_OK;
+
+    if (status == WAL_OK) {
+        status = wal_session_get_info(continued.session, &continued.info, &error);
+    }
+    if (status != WAL_OK) {
+        wal_session_close(continued.session);
+        return cli_report(cli, name, status, &error);
+    }
+    snprintf(continued.id, sizeof(continued.id), "%s", name);
+    find_own_client(&continued);
+    if (client != NULL && client != continued.client) {
+        continued.client = client;
+        continued.below = NULL;
+    } else if (is_subagent || (continued.client != NULL && continued.client->resume == NULL)) {
+        continued.client = NULL;
+    }
+    if (continued.client != NULL &&
+        wal__client_folder(continued.client, &continued.client->folders[0], continued.root)) {
+        if (has_client_file(&continued)) {
+            code = complete_file(&continued);
+        } else if (takes_files(continued.client)) {
+            code = write_view(&continued, false);
+        }
+    }
+    if (continued.client != NULL && code == CLI_OK) {
+        note_directory(&continued);
+    }
+    shown_command_text(continued.client, &continued.info, cli_slice(continued.id),
+                       cli->store_is_default ? NULL : cli_keep_absolute(cli->store_path), command);
+    wal_session_close(continued.session);
+    return code;
+}
+
 /* --- resume --------------------------------------------------------------- */
 
 enum {
@@ -610,6 +872,8 @@ enum {
 struct arguments {
     const char *project;
     const char *cwd;
+    const char *in;
+    const struct wal__client *client; /* of `in` */
     uint64_t limit;
     bool run;
 };
@@ -686,7 +950,7 @@ static int print_list(const struct cli *cli, struct resume_list *list, const cha
 }
 
 static int pick(const struct cli *cli, struct screen *screen, struct wal_store *store,
-                struct resume_list *list, const char *query, char command[SHOWN_RESUME_SIZE])
+                struct resume_list *list, const char *query, const char **id)
 {
     struct wal_error error = CLI_ERROR_INIT;
     size_t index = SIZE_MAX;
@@ -699,8 +963,68 @@ static int pick(const struct cli *cli, struct screen *screen, struct wal_store *
     if (index == SIZE_MAX) {
         return GAVE_UP;
     }
-    make_command(&list->rows[index], command);
+    *id = cli_keep_text(list->rows[list->matches[index]].id);
     return CLI_OK;
+}
+
+/* Without a terminal: sets *id if one session matches; otherwise prints the list, unless the
+ * command is to be run. */
+static int choose(const struct cli *cli, const struct arguments *arguments,
+                  struct resume_list *list, const char *query, const char **id)
+{
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status = WAL_OK;
+
+    resume_list_filter(list, query);
+    while (status == WAL_OK && !cli->json && !list->is_complete && list->match_count < 2) {
+        status = resume_list_load(list, 1, &error);
+    }
+    if (status != WAL_OK) {
+        return cli_report(cli, cli->items[1], status, &error);
+    }
+    if (!cli->json && list->match_count == 1) {
+        *id = cli_keep_text(list->rows[list->matches[0]].id);
+        return CLI_OK;
+    }
+    if (arguments->run || arguments->in != NULL) {
+        return cli_error(cli, list->match_count == 0 ? CLI_NEGATIVE : CLI_USAGE, "resume",
+                         list->match_count == 0 ? "no session has these words"
+                                                : "several sessions have these words; without a "
+                                                  "terminal to pick one, name one by its id");
+    }
+    return print_list(cli, list, query, arguments->limit);
+}
+
+/* Returns the id of the session that the only word names: by its id, or an ending or a beginning
+ * that is as long as a short id. NULL: the words are those of a query. */
+static const char *find_named(const struct cli *cli, struct wal_store *store)
+{
+    const char *name = cli->count == 3 ? cli->items[2] : "";
+    struct cli_match match = {.name = name};
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal_session *session = NULL;
+    struct cli_sessions list;
+    const char *id = NULL;
+
+    if (strcmp(name, "@latest") == 0 || strchr(name, '/') != NULL) {
+        return cli_session_id(cli, store, name);
+    }
+    if (name[0] != '\0' && wal_session_open(store, cli_slice(name), &session, NULL) == WAL_OK) {
+        wal_session_close(session);
+        return name;
+    }
+    if (strlen(name) < CLI_SHORT_SIZE) {
+        return NULL;
+    }
+    for (cli_sessions_open(&list, store, NULL, &error); cli_sessions_next(&list, &error);) {
+        cli_match_add(&match, list.info.id);
+    }
+    cli_check(cli, cli->items[1], list.status, &error);
+    if (match.prefix_count + match.ending_count == 1) {
+        id = cli_keep_text(match.prefix_count == 1 ? match.prefixes[0] : match.endings[0]);
+    }
+    cli_match_deinit(&match);
+    return id;
 }
 
 /* Joins the words of the command line. */
@@ -725,6 +1049,7 @@ static int resume(const struct cli *cli, const struct arguments *arguments, stru
     struct wal_error error = CLI_ERROR_INIT;
     struct screen screen = {.file = NULL};
     char query[RESUME_QUERY_SIZE];
+    const char *id = NULL;
     enum wal_status status;
     int code;
 
@@ -734,16 +1059,18 @@ static int resume(const struct cli *cli, const struct arguments *arguments, stru
     status = wal_session_cursor_open(store, &options, &list.cursor, &error);
     if (status != WAL_OK) {
         code = cli_report(cli, cli->items[1], status, &error);
+    } else if (!cli->json && (id = find_named(cli, store)) != NULL) {
+        code = CLI_OK;
     } else if (!cli->json && isatty(STDIN_FILENO) == 1 && isatty(STDERR_FILENO) == 1 &&
                screen_open(&screen, cli->no_colour)) {
-        code = pick(cli, &screen, store, &list, query, command);
-    } else if (arguments->run) {
-        code = cli_error(cli, CLI_USAGE, "--run", "needs a terminal to pick a session on");
+        code = pick(cli, &screen, store, &list, query, &id);
     } else {
-        code = print_list(cli, &list, query, arguments->limit);
+        code = choose(cli, arguments, &list, query, &id);
     }
     resume_list_close(&list);
-    return code;
+    return code == CLI_OK && id != NULL
+               ? continue_session(cli, store, id, arguments->client, command)
+               : code;
 }
 
 int resume_run(struct cli *cli, int argc, char **argv)
@@ -752,6 +1079,7 @@ int resume_run(struct cli *cli, int argc, char **argv)
     const struct cli_option options[] = {
         {.name = "project", .value = &arguments.project},
         {.name = "cwd", .directory = &arguments.cwd},
+        {.name = "in", .value = &arguments.in},
         {.name = "limit", .number = &arguments.limit, .max = UINT64_MAX},
         {.name = "run", .flag = &arguments.run},
         {.name = NULL},
@@ -761,6 +1089,7 @@ int resume_run(struct cli *cli, int argc, char **argv)
     int code;
 
     cli_parse(cli, argc, argv, options);
+    arguments.client = arguments.in != NULL ? find_client(cli, arguments.in) : NULL;
     store = cli_open_store(cli, cli->items[1], WAL_OPEN_READ_ONLY);
     code = cli_close_store(cli, cli->items[1], store, resume(cli, &arguments, store, command));
     if (code != CLI_OK || command[0] == '\0') {

@@ -287,30 +287,42 @@ static bool is_client_id(struct wal_slice id)
     return is_plain(id) && memchr(id.data, '~', (size_t)id.size) == NULL;
 }
 
-void shown_resume_text(const struct wal_session_info *info, char text[SHOWN_RESUME_SIZE])
+void shown_command_text(const struct wal__client *client, const struct wal_session_info *info,
+                        struct wal_slice id, const char *store, char text[SHOWN_RESUME_SIZE])
 {
     struct writer writer = {.text = text};
-    const struct wal__client *client = NULL;
-    const char *command = "agentwal cat --text %s";
-    struct wal__source source;
-    const char *id;
+    bool is_resumed = client != NULL && client->resume != NULL;
+    const char *command = is_resumed ? client->resume : "cat --text %s";
+    const char *at = strstr(command, "%s");
 
     text[0] = '\0';
+    if (is_resumed && info->cwd.size > 0 && !has_control(info->cwd)) {
+        put_literal(&writer, "cd ");
+        put_word(&writer, info->cwd);
+        put_literal(&writer, " && ");
+    }
+    if (!is_resumed) {
+        put_literal(&writer, "agentwal ");
+    }
+    if (!is_resumed && store != NULL) {
+        put_literal(&writer, "--store ");
+        put_word(&writer, cli_slice(store));
+        put_literal(&writer, " ");
+    }
+    put(&writer, command, (size_t)(at - command));
+    put_word(&writer, id);
+    put_literal(&writer, at + strlen("%s"));
+}
+
+void shown_resume_text(const struct wal_session_info *info, char text[SHOWN_RESUME_SIZE])
+{
+    const struct wal__client *client = NULL;
+    struct wal__source source;
+
     if (is_client_id(info->id) && wal__source_parse(info->source, &source)) {
         client = wal__client_of_source(source.dialect, source.path, NULL);
     }
-    if (client != NULL && client->resume != NULL) {
-        command = client->resume;
-        if (info->cwd.size > 0 && !has_control(info->cwd)) {
-            put_literal(&writer, "cd ");
-            put_word(&writer, info->cwd);
-            put_literal(&writer, " && ");
-        }
-    }
-    id = strstr(command, "%s");
-    put(&writer, command, (size_t)(id - command));
-    put_word(&writer, info->id);
-    put_literal(&writer, id + strlen("%s"));
+    shown_command_text(client, info, info->id, NULL, text);
 }
 
 /* --- sessions ----------------------------------------------------------- */

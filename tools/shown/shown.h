@@ -20,6 +20,7 @@
 
 struct shown_subagents;
 struct usage_prices;
+struct wal__client;
 struct wal__message_part;
 
 enum {
@@ -208,5 +209,10 @@ enum {
 /* Writes the command, NUL-terminated, to be pasted into sh, bash, zsh or fish: that of the client,
  * in the session's directory; else `agentwal cat`. */
 void shown_resume_text(const struct wal_session_info *info, char text[SHOWN_RESUME_SIZE]);
+
+/* As shown_resume_text, with the client and the id that it knows the session by. Without a client
+ * that resumes: `agentwal cat`, with --store unless `store` is NULL. */
+void shown_command_text(const struct wal__client *client, const struct wal_session_info *info,
+                        struct wal_slice id, const char *store, char text[SHOWN_RESUME_SIZE]);
 
 #endif

@@ -227,8 +227,9 @@ static bool is_replaced_index(const struct removal *removal, const char *name)
     }
     id = strtoull(name, &end, 16);
     segment = wal__log_segment(log, id);
-    return end == name + 16 && (segment == NULL ? id < log->tail_segment->id
-                                                : wal__segment_is_rewritten(&segment->header));
+    return end == name + 16 &&
+           (segment != NULL ? wal__segment_is_rewritten(&segment->header)
+                            : log->tail_segment != NULL && id < log->tail_segment->id);
 }
 
 static enum wal_status remove_temporary(void *ctx, const char *name)

@@ -474,6 +474,18 @@ KIT_TEST(abandoned__files_go_though_others_have_the_store_open)
     assert_false((kit_find("store/index/catalogue", canary, sizeof(canary) - 1) >= 0));
 }
 
+/* Of a log that was empty when the compaction looked, as another process began and ended its first
+ * segment meanwhile. */
+KIT_TEST(abandoned__index_of_a_segment_after_an_empty_log_stays)
+{
+    const char *path = "store/index/0000000000000001.idx";
+    struct wal_store *store = kit_store();
+
+    kit_write_file(path, canary, sizeof(canary));
+    (void)kit_compact(store, 0);
+    assert_true(kit_exists(path));
+}
+
 /* The first was killed before it wrote the catalogue; nothing is left to rewrite for the second. */
 KIT_TEST(erase__old_catalogue_goes_though_nothing_is_rewritten)
 {

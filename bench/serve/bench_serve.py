@@ -33,8 +33,6 @@ class Run:
         self.agentwal = os.path.join(build, "bin", "agentwal")
         self.small = small
         self.folder = tempfile.mkdtemp(prefix="bench_serve", dir=os.getcwd())
-        self.runtime = os.path.join(self.folder, "run")
-        os.mkdir(self.runtime, 0o700)
 
     def store(self, name):
         path = os.path.join(self.folder, name)
@@ -50,8 +48,8 @@ class Run:
 class Server:
     def __init__(self, run, store, *options):
         self.process = subprocess.Popen(
-            [run.agentwal, "--store", store, "serve", "--json", *options],
-            env=dict(os.environ, XDG_RUNTIME_DIR=run.runtime),
+            [run.agentwal, "--store", store, "serve", "--json",
+             *(options or ("--socket", os.path.join(run.folder, "serve.sock")))],
             stdout=subprocess.PIPE, text=True)
         self.place = json.loads(self.process.stdout.readline())
         self.peak_kb = 0
@@ -93,7 +91,7 @@ def bench_list(run):
     count = 5000 if run.small else 100000
     store = run.store("sessions")
     run.write("sessions", store, count)
-    server = Server(run, store, "--port", "0")
+    server = Server(run, store, "--token-file", os.path.join(run.folder, "token"))
     with open(server.place["tokenFile"], encoding="ascii") as file:
         token = file.read().strip()
     port = int(re.search(r":(\d+)/", server.place["url"]).group(1))
@@ -138,7 +136,8 @@ def bench_clients(run):
     clients = 50 if run.small else 1000
     seconds = 2 if run.small else 20
     store = run.store("clients")
-    server = Server(run, store, "--connections", str(clients + 100))
+    server = Server(run, store, "--connections", str(clients + 100), "--socket",
+                    os.path.join(run.folder, "serve.sock"))
     run.write("paced", store, "s", 1000, 1, 1)
     time.sleep(1)
     before = server.memory()

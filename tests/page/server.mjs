@@ -1,15 +1,9 @@
 // server.mjs - a running agentwal serve, with the link that opens its page.
 import { spawn } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
 
 export async function serve(agentwal, store, options = []) {
-  const folder = mkdtempSync(path.join(tmpdir(), 'serve'));
-  const child = spawn(agentwal, ['--store', store, '--json', 'serve',
-    ...(options.includes('--port') ? [] : ['--port', '0']), ...options], {
-    env: { ...process.env, XDG_RUNTIME_DIR: folder }, stdio: ['ignore', 'pipe', 'inherit'],
-  });
+  const child = spawn(agentwal, ['--store', store, '--json', 'serve', ...options],
+    { stdio: ['ignore', 'pipe', 'inherit'] });
   let text = '';
   child.stdout.on('data', (piece) => { text += piece; });
   for (let i = 0; i < 500 && !/"open":".*\n/.test(text); i++) {
@@ -29,7 +23,6 @@ export async function serve(agentwal, store, options = []) {
     async stop() {
       child.kill('SIGTERM');
       await new Promise((done) => child.once('exit', done));
-      rmSync(folder, { recursive: true, force: true });
     },
   };
 }

@@ -983,17 +983,17 @@ static const struct verb_help help_remote = {
 static const struct verb_help help_serve = {
     .usage = "[OPTION]...",
     .summary = "Answer programs and browsers over HTTP",
-    .text = "Without --port it listens on a Unix socket that only you can connect "
-            "to. On a\nport, a link that opens in one browser, or a token, "
-            "lets in. It is read-only\nwithout --write. It runs until it is "
-            "interrupted. docs/seeing.md has the\nresources.\n",
+    .text = "It prints a link that opens the page of all sessions in one browser; Enter\n"
+            "prints another link. Programs use --socket, to which only you can connect, or\n"
+            "the token of --token-file. It is read-only without --write, and runs until it\n"
+            "is interrupted.\n",
     .options =
         {
-            {"--port N", "listen on port N of 127.0.0.1 and ::1; 0: a free one"},
-            {"--socket PATH", "listen on that Unix socket"},
-            {"--token-file PATH", "write the token of the port there"},
-            {"--write", "allow changes"},
             {"--open", "open the page in the browser"},
+            {"--port N", "listen on port N of 127.0.0.1 and ::1; otherwise a free one"},
+            {"--token-file PATH", "write a token for programs there"},
+            {"--socket PATH", "listen on that Unix socket, not on a port"},
+            {"--write", "allow changes"},
             {"--connections N", "at most N connections; otherwise 256"},
             {"--idle SECONDS", "close a connection that is idle for so long; otherwise 60"},
             {"--link-time SECONDS", "how long the link may be opened; otherwise 600"},
@@ -1001,8 +1001,8 @@ static const struct verb_help help_serve = {
         },
     .examples =
         {
-            {"agentwal serve --port 0 --open", "read sessions in the browser"},
-            {"agentwal serve", "answer programs on a Unix socket"},
+            {"agentwal serve --open", "read sessions in the browser"},
+            {"agentwal serve --socket serve.sock", "answer programs on a Unix socket"},
         },
 };
 

@@ -46,15 +46,17 @@ struct serve_feed;
 struct serve_index;
 struct serve_peer;
 struct serve_route;
+struct serve_totals;
 
 struct serve_access {
     char names[SERVE_NAMES][SERVE_NAME_SIZE]; /* with the port */
     char token[SERVE_SECRET_SIZE];
-    char key[SERVE_SECRET_SIZE]; /* of the link */
     char cookie_name[SERVE_NAME_SIZE];
-    time_t key_until; /* seconds since the system was started */
     pthread_mutex_t lock;
+    char key[SERVE_SECRET_SIZE];    /* lock; of the link */
+    time_t key_until;               /* lock; seconds since the system was started */
     bool key_is_used;               /* lock */
+    bool is_of_key;                 /* lock; the cookie is that of this link */
     char cookie[SERVE_SECRET_SIZE]; /* lock; of the last answer to the link */
 };
 
@@ -69,12 +71,14 @@ struct serve_server {
     const char *socket_path; /* without a port */
     unsigned connection_limit;
     unsigned idle_s;
+    unsigned link_s; /* for which a link may be opened */
     /* Answers a request that passed the checks. */
     void (*route)(struct serve_exchange *exchange);
     /* Lists the methods of the resource that is asked for. */
     void (*list_methods)(const struct serve_exchange *exchange, char text[SERVE_METHODS_SIZE]);
     struct serve_index *index; /* of search, or NULL */
     struct serve_feed *feed;   /* of events */
+    struct serve_totals *totals;
 
     struct serve_access access;
     struct MHD_Daemon *daemons[SERVE_SOCKETS];
@@ -132,9 +136,12 @@ struct serve_exchange {
     const struct serve_route *route; /* which the answer is made by */
 };
 
-/* Makes the secrets; the link's key is valid for `link_s` seconds. Returns false when the system
- * has no random bytes. */
-bool serve_access_init(struct serve_access *access, uint16_t port, unsigned link_s);
+/* Makes the secrets but for the link's key. Returns false when the system has no random bytes. */
+bool serve_access_init(struct serve_access *access, uint16_t port);
+
+/* Makes a key for the link, valid for `link_s` seconds; the one before is void. As
+ * serve_access_init. */
+bool serve_access_renew(struct serve_access *access, unsigned link_s);
 
 /* Opens the sockets. Returns CLI_OK, or prints an error and returns an exit code; nothing is
  * open then. */

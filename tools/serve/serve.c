@@ -2,9 +2,9 @@
  * serve.c - the verb serve: answers requests until it is interrupted (verbs.h, docs/seeing.md);
  * which function answers which method and path; the page.
  *
- * Invariant: the directory of the socket and the token of a port are readable by their owner only.
- * A running server holds a lock on the file of its token. What is not the token of a server that
- * has ended is not replaced.
+ * Invariant: the socket and the token of a port are readable by their owner only. A running server
+ * holds a lock on the file of its token. What is not the token of a server that has ended is not
+ * replaced.
  *
  * Threads: this one waits for a signal; those of server.c answer.
  */
@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
@@ -172,65 +173,14 @@ static void route_request(struct serve_exchange *exchange)
 
 /* A file that the server made. Zeroed: none. */
 struct serve_file {
-    char *path; /* or NULL */
-    int lock;   /* a descriptor, while is_made: of a token */
+    const char *path; /* or NULL */
+    int lock;         /* a descriptor, while is_made: of a token */
     bool is_made;
     dev_t device;
     ino_t inode;
 };
 
 /* --- the files of a running server -------------------------------------- */
-
-/* Whether no other user can replace what is in a directory: it belongs to this user or to root, and
- * where others may write, only to what is theirs. */
-static bool is_safe_parent(const char *path)
-{
-    struct stat found;
-
-    return stat(path, &found) == 0 && S_ISDIR(found.st_mode) &&
-           (found.st_uid == geteuid() || found.st_uid == 0) &&
-           ((found.st_mode & (S_IWGRP | S_IWOTH)) == 0 || (found.st_mode & S_ISVTX) != 0);
-}
-
-static bool is_own_directory(const char *path)
-{
-    struct stat found;
-
-    return lstat(path, &found) == 0 && S_ISDIR(found.st_mode) && found.st_uid == geteuid() &&
-           (found.st_mode & (S_IRWXG | S_IRWXO)) == 0;
-}
-
-/* Returns the path of a file in the user's runtime directory, in the folder agentwal, which is
- * made; the caller frees it. NULL after an error. */
-static char *place(const struct cli *cli, const char *name)
-{
-    const char *runtime = getenv("XDG_RUNTIME_DIR");
-    char system[64];
-    char *folder;
-    char *path;
-
-    if (runtime == NULL || runtime[0] != '/') {
-        snprintf(system, sizeof(system), "/run/user/%u", (unsigned)geteuid());
-        runtime = system;
-    }
-    if (!is_safe_parent(runtime)) {
-        (void)cli_error(cli, CLI_FAILED, runtime,
-                        "is not a directory in which only you can replace files; set "
-                        "XDG_RUNTIME_DIR, or name a file with --socket or --token-file");
-        return NULL;
-    }
-    folder = cli_format("%s/agentwal", runtime);
-    if ((mkdir(folder, S_IRWXU) != 0 && errno != EEXIST) || !is_own_directory(folder)) {
-        (void)cli_error(cli, CLI_FAILED, folder,
-                        "is not a directory that only you can read; set XDG_RUNTIME_DIR, or name a "
-                        "file with --socket or --token-file");
-        free(folder);
-        return NULL;
-    }
-    path = cli_format("%s/%s", folder, name);
-    free(folder);
-    return path;
-}
 
 /* Whether a file has what write_token writes. */
 static bool is_token(int fd)
@@ -347,9 +297,10 @@ struct arguments {
 struct serving {
     struct serve_server server;
     sigset_t mask; /* with which to wait for a signal */
+    pthread_t totals;
+    bool has_totals; /* the thread was started */
     struct serve_file socket;
     struct serve_file token;
-    unsigned link_s;
     char link[URL_SIZE];
     char url[URL_SIZE];
 };
@@ -357,75 +308,72 @@ struct serving {
 static void configure(const struct cli *cli, const struct arguments *arguments,
                       struct serving *serving)
 {
-    bool has_port = arguments->port != UINT64_MAX;
+    bool has_port = arguments->socket == NULL;
 
-    if (has_port && arguments->socket != NULL) {
-        cli_fail(cli, CLI_USAGE, "--socket", "cannot be given with --port");
-    }
-    if (!has_port &&
-        (arguments->opens || arguments->token_file != NULL || arguments->link_s != UINT64_MAX)) {
-        cli_fail(cli, CLI_USAGE,
-                 arguments->opens                ? "--open"
-                 : arguments->token_file != NULL ? "--token-file"
-                                                 : "--link-time",
-                 "needs --port");
+    if (!has_port && (arguments->port != UINT64_MAX || arguments->opens ||
+                      arguments->token_file != NULL || arguments->link_s != UINT64_MAX)) {
+        cli_fail(cli, CLI_USAGE, "--socket", "takes no option of a port");
     }
     serving->server = (struct serve_server){
         .cli = cli,
         .can_write = arguments->writes,
         .has_port = has_port,
-        .port = has_port ? (uint16_t)arguments->port : 0,
+        .port = arguments->port != UINT64_MAX ? (uint16_t)arguments->port : 0,
         .connection_limit = (unsigned)arguments->connections,
         .idle_s = (unsigned)arguments->idle_s,
         .route = route_request,
         .list_methods = serve_list_methods,
+        .link_s =
+            arguments->link_s != UINT64_MAX ? (unsigned)arguments->link_s : (unsigned)SERVE_LINK_S,
     };
-    serving->link_s =
-        arguments->link_s != UINT64_MAX ? (unsigned)arguments->link_s : (unsigned)SERVE_LINK_S;
 }
 
-/* Names the socket, or makes the token of the port. */
 static int open_socket(struct serving *serving, const struct arguments *arguments)
 {
     struct serve_server *server = &serving->server;
     int code;
 
-    if (arguments->socket != NULL) {
-        serving->socket.path = cli_copy_text(arguments->socket, strlen(arguments->socket));
-    } else {
-        serving->socket.path = place(server->cli, "serve.sock");
-    }
-    server->socket_path = serving->socket.path;
-    code = serving->socket.path != NULL ? serve_listen(server) : CLI_FAILED;
+    serving->socket.path = arguments->socket;
+    server->socket_path = arguments->socket;
+    code = serve_listen(server);
     if (code == CLI_OK) {
         file_note(&serving->socket);
     }
     return code;
 }
 
+/* Makes a link, and the one before void. Returns CLI_OK, or an exit code after an error. */
+static int make_link(struct serving *serving)
+{
+    struct serve_access *access = &serving->server.access;
+
+    if (!serve_access_renew(access, serving->server.link_s)) {
+        return cli_error(serving->server.cli, CLI_FAILED, "serve",
+                         "the system has no random bytes");
+    }
+    snprintf(serving->link, URL_SIZE, "http://%s/?key=%s", access->names[0], access->key);
+    return CLI_OK;
+}
+
 static int open_port(struct serving *serving, const struct arguments *arguments)
 {
     struct serve_server *server = &serving->server;
     struct serve_access *access = &server->access;
-    char name[32];
     int code = serve_listen(server);
 
     if (code != CLI_OK) {
         return code;
     }
-    if (!serve_access_init(access, server->port, serving->link_s)) {
+    if (!serve_access_init(access, server->port)) {
         return cli_error(server->cli, CLI_FAILED, "serve", "the system has no random bytes");
     }
-    snprintf(name, sizeof(name), "serve-%u.token", server->port);
-    serving->token.path = arguments->token_file != NULL
-                              ? cli_copy_text(arguments->token_file, strlen(arguments->token_file))
-                              : place(server->cli, name);
     snprintf(serving->url, URL_SIZE, "http://%s/", access->names[0]);
-    snprintf(serving->link, URL_SIZE, "http://%s/?key=%s", access->names[0], access->key);
-    if (serving->token.path == NULL) {
-        return CLI_FAILED;
+    serving->token.path = arguments->token_file;
+    code = make_link(serving);
+    if (code == CLI_OK && arguments->token_file != NULL) {
+        code = write_token(server->cli, &serving->token, access->token);
     }
-    return write_token(server->cli, &serving->token, access->token);
+    return code;
 }
 
 static void print_json(const struct serving *serving)
@@ -436,27 +384,19 @@ static void print_json(const struct serving *serving)
     if (serving->server.has_port) {
         cli_json_member_text(&json, "url", cli_slice(serving->url));
         cli_json_member_text(&json, "open", cli_slice(serving->link));
-        cli_json_member_text(&json, "tokenFile", cli_slice(serving->token.path));
+        cli_json_member_text_or_null(&json, "tokenFile", cli_slice(serving->token.path));
     } else {
         cli_json_member_text(&json, "socket", cli_slice(serving->socket.path));
     }
     wal__json_out_close_line(&json);
 }
 
-static void print_addresses(const struct serving *serving)
+static void print_address(const struct serving *serving)
 {
-    const struct serve_server *server = &serving->server;
-
-    if (server->cli->json) {
+    if (serving->server.cli->json) {
         print_json(serving);
-    } else if (server->has_port) {
+    } else if (serving->server.has_port) {
         printf("%s\n", serving->link);
-        if (server->sockets[1] >= 0) {
-            printf("http://%s/\n", server->access.names[1]);
-        }
-        printf("token: ");
-        cli_print_name(stdout, cli_slice(serving->token.path));
-        putchar('\n');
     } else {
         cli_print_name(stdout, cli_slice(serving->socket.path));
         putchar('\n');
@@ -503,6 +443,31 @@ static void block_signals(sigset_t *before)
     sigaction(SIGTERM, &action, NULL);
 }
 
+/* Waits for a signal. Enter prints another link, unless the terminal's input is another job's. */
+static void wait_for_signal(struct serving *serving)
+{
+    const struct timespec pause = {.tv_sec = 1};
+    struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
+    bool has_terminal = serving->server.has_port && isatty(STDIN_FILENO) != 0;
+    char line[256];
+
+    if (has_terminal) {
+        fputs("The link opens in one browser. Enter prints another one, Ctrl-C ends.\n", stderr);
+    }
+    while (!is_interrupted) {
+        bool is_own = has_terminal && tcgetpgrp(STDIN_FILENO) == getpgrp();
+        int ready = ppoll(&input, is_own ? 1 : 0, has_terminal ? &pause : NULL, &serving->mask);
+
+        if (ready <= 0 || tcgetpgrp(STDIN_FILENO) != getpgrp()) {
+            continue;
+        }
+        has_terminal = read(STDIN_FILENO, line, sizeof(line)) > 0;
+        if (has_terminal && make_link(serving) == CLI_OK) {
+            print_address(serving);
+        }
+    }
+}
+
 /* Removes the files. The sockets still listen: no other server has taken the path of this one's
  * meanwhile. */
 static void remove_files(const struct serving *serving)
@@ -516,6 +481,7 @@ static void close_parts(struct serve_server *server)
 {
     serve_feed_destroy(server->feed);
     serve_index_close(server->index);
+    serve_totals_close(server->totals);
 }
 
 static int answer_until_signal(struct serving *serving, bool opens)
@@ -525,6 +491,7 @@ static int answer_until_signal(struct serving *serving, bool opens)
     int code;
 
     server->index = serve_index_open(server);
+    server->totals = serve_totals_open();
     server->feed = serve_feed_start(server);
     code = server->feed != NULL ? serve_start(server) : CLI_FAILED;
     if (code != CLI_OK) {
@@ -534,16 +501,19 @@ static int answer_until_signal(struct serving *serving, bool opens)
         close_parts(server);
         return code;
     }
-    print_addresses(serving);
+    serving->has_totals = server->has_port &&
+                          pthread_create(&serving->totals, NULL, serve_totals_prepare, server) == 0;
+    print_address(serving);
     if (opens) {
         open_browser(serving);
     }
-    while (!is_interrupted) {
-        (void)sigsuspend(&serving->mask);
-    }
+    wait_for_signal(serving);
     remove_files(serving);
     serve_feed_stop(server->feed);
     has_ended = serve_stop(server);
+    if (serving->has_totals && pthread_tryjoin_np(serving->totals, NULL) != 0) {
+        has_ended = false;
+    }
     if (!has_ended) {
         _exit(CLI_OK); /* their threads use the store */
     }
@@ -565,8 +535,6 @@ static int serve(struct serving *serving, const struct arguments *arguments)
     if (serving->token.is_made) {
         close(serving->token.lock);
     }
-    free(serving->socket.path);
-    free(serving->token.path);
     return code;
 }
 

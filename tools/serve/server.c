@@ -14,7 +14,7 @@
  * Invariant: a request reaches the route only after all checks; the body of one that is refused at
  * its head is not kept. Secrets are compared in a time that does not depend on where they differ.
  * Each answer to the link has another cookie and makes those before it void; the first request with
- * a valid cookie uses the link's key up, and time does.
+ * a cookie of the link uses its key up, and so do time and another link.
  */
 #include "tools/serve/http.h"
 
@@ -44,8 +44,8 @@ static int fail_socket(const struct serve_server *server, const char *what)
 {
     if (errno == EADDRINUSE) {
         return cli_error(server->cli, CLI_FAILED, what,
-                         server->has_port ? "another program listens on it; --port 0 takes "
-                                            "a free port"
+                         server->has_port ? "another program listens on it; without --port a free "
+                                            "port is taken"
                                           : "another server listens on it; --socket PATH "
                                             "names another socket");
     }
@@ -501,7 +501,7 @@ static time_t boot_s(void)
     return now.tv_sec;
 }
 
-bool serve_access_init(struct serve_access *access, uint16_t port, unsigned link_s)
+bool serve_access_init(struct serve_access *access, uint16_t port)
 {
     static const char *const hosts[SERVE_NAMES] = {"127.0.0.1", "[::1]", "localhost"};
 
@@ -509,10 +509,22 @@ bool serve_access_init(struct serve_access *access, uint16_t port, unsigned link
         snprintf(access->names[i], SERVE_NAME_SIZE, "%s:%u", hosts[i], port);
     }
     snprintf(access->cookie_name, SERVE_NAME_SIZE, "agentwal-%u", port);
-    access->key_until = boot_s() + (time_t)link_s;
-    access->key_is_used = false;
+    access->key_is_used = true;
     pthread_mutex_init(&access->lock, NULL);
-    return make_secret(access->token) && make_secret(access->key) && make_secret(access->cookie);
+    return make_secret(access->token) && make_secret(access->cookie);
+}
+
+bool serve_access_renew(struct serve_access *access, unsigned link_s)
+{
+    bool is_made;
+
+    pthread_mutex_lock(&access->lock);
+    is_made = make_secret(access->key);
+    access->key_until = boot_s() + (time_t)link_s;
+    access->key_is_used = !is_made;
+    access->is_of_key = false;
+    pthread_mutex_unlock(&access->lock);
+    return is_made;
 }
 
 /* Whether a text is the secret. */
@@ -600,7 +612,7 @@ static bool has_cookie(const struct serve_exchange *exchange)
 
     pthread_mutex_lock(&access->lock);
     is_valid = value != NULL && is_secret(value, strlen(value), access->cookie);
-    access->key_is_used = access->key_is_used || is_valid;
+    access->key_is_used = access->key_is_used || (is_valid && access->is_of_key);
     pthread_mutex_unlock(&access->lock);
     return is_valid;
 }
@@ -620,10 +632,9 @@ static void refuse_unknown(struct serve_exchange *exchange)
         "<!doctype html><meta charset=utf-8><title>agentwal</title>"
         "<h1>This link is not valid any more</h1>"
         "<p>A link of <code>agentwal serve</code> opens the page in one "
-        "browser, soon after the server was started. Stop the server and start "
-        "it again to get another link. "
-        "Programs send <code>Authorization: Bearer</code> with the token in "
-        "the file that <code>agentwal serve</code> printed.</p>\n";
+        "browser, soon after it was printed. Enter in the terminal of the server "
+        "prints another one. Programs send <code>Authorization: Bearer</code> with "
+        "the token that <code>--token-file</code> writes.</p>\n";
     const char *accept = serve_exchange_header(exchange, "Accept", NULL);
 
     if (accept != NULL && strstr(accept, "text/html") != NULL) {
@@ -631,9 +642,8 @@ static void refuse_unknown(struct serve_exchange *exchange)
         return;
     }
     serve_exchange_refuse(exchange, MHD_HTTP_UNAUTHORIZED,
-                          "no token, or a wrong one: send Authorization: "
-                          "Bearer with the token of the file that agentwal "
-                          "serve printed, or open its link");
+                          "no token, or a wrong one: send Authorization: Bearer with the token "
+                          "that agentwal serve --token-file writes, or open its link");
 }
 
 /* Makes a cookie for the link, if its key is still valid. */
@@ -646,6 +656,7 @@ static bool make_cookie(struct serve_access *access, struct wal_slice key, char 
     is_made = is_secret(key.data, (size_t)key.size, access->key) && !access->key_is_used &&
               boot_s() < access->key_until && make_secret(access->cookie);
     if (is_made) {
+        access->is_of_key = true;
         snprintf(cookie, size, "%s=%s; HttpOnly; SameSite=Strict; Path=/", access->cookie_name,
                  access->cookie);
     }

@@ -331,6 +331,46 @@ enum wal_status serve_get_session_usage(struct serve_exchange *exchange, struct 
     return status;
 }
 
+/* All sessions are read for the totals. Those are kept, as the texts of their answers, while the
+ * log is the same, and for some time if reading takes long. Those of sessions are too many. */
+enum {
+    KEPT_TIMES = 10 /* as long as reading took */
+};
+
+struct serve_totals {
+    pthread_mutex_t lock; /* one reads, the others wait for what it has read */
+    char *texts[USAGE_BY_SESSION];
+    uint64_t sequence; /* of the log; 0: nothing is kept */
+    int64_t took_ms;
+    int64_t read_ms; /* steady clock */
+};
+
+struct serve_totals *serve_totals_open(void)
+{
+    struct serve_totals *totals = cli_alloc(sizeof(*totals));
+
+    pthread_mutex_init(&totals->lock, NULL);
+    return totals;
+}
+
+static void drop_texts(struct serve_totals *totals)
+{
+    for (size_t by = 0; by < USAGE_BY_SESSION; by++) {
+        free(totals->texts[by]);
+        totals->texts[by] = NULL;
+    }
+    totals->sequence = 0;
+}
+
+void serve_totals_close(struct serve_totals *totals)
+{
+    if (totals != NULL) {
+        drop_texts(totals);
+        pthread_mutex_destroy(&totals->lock);
+        free(totals);
+    }
+}
+
 static void write_groups(struct wal__json_out *json, const struct usage *usage, enum usage_by by)
 {
     struct usage_groups groups = {.by = by};
@@ -347,12 +387,68 @@ static void write_groups(struct wal__json_out *json, const struct usage *usage, 
     usage_groups_deinit(&groups);
 }
 
+static enum wal_status read_usage(struct usage *usage, struct serve_server *server,
+                                  struct wal_error *error)
+{
+    struct progress progress;
+    enum wal_status status;
+
+    progress_init(&progress, false);
+    *usage = (struct usage){.progress = &progress};
+    status = usage_read(usage, server->store, error);
+    usage->progress = NULL;
+    usage_answers_price(&usage->answers, server->prices);
+    return status;
+}
+
+/* Reads the totals, unless those that are kept will do. Lock. */
+static enum wal_status totals_update(struct serve_totals *totals, struct serve_server *server,
+                                     struct wal_error *error)
+{
+    struct wal_store_info info = WAL_INIT(wal_store_info);
+    int64_t begin_ms = when_steady_ms();
+    struct usage usage;
+    enum wal_status status = wal_store_get_info(server->store, &info, error);
+
+    if (status != WAL_OK ||
+        (totals->sequence != 0 && (totals->sequence == info.last_sequence ||
+                                   begin_ms - totals->read_ms < KEPT_TIMES * totals->took_ms))) {
+        return status;
+    }
+    drop_texts(totals);
+    status = read_usage(&usage, server, error);
+    for (size_t by = 0; by < USAGE_BY_SESSION && status == WAL_OK; by++) {
+        size_t size = 0;
+        FILE *file = cli_open_memory(&totals->texts[by], &size);
+        struct wal__json_out json;
+
+        cli_json_init(&json, file);
+        write_groups(&json, &usage, (enum usage_by)by);
+        fclose(file);
+        totals->sequence = info.last_sequence;
+    }
+    usage_deinit(&usage);
+    totals->read_ms = when_steady_ms();
+    totals->took_ms = totals->read_ms - begin_ms;
+    return status;
+}
+
+void *serve_totals_prepare(void *ctx)
+{
+    struct serve_server *server = ctx;
+
+    pthread_mutex_lock(&server->totals->lock);
+    (void)!totals_update(server->totals, server, NULL);
+    pthread_mutex_unlock(&server->totals->lock);
+    return NULL;
+}
+
 enum wal_status serve_get_usage(struct serve_exchange *exchange, struct wal_error *error)
 {
     struct wal_slice name = serve_exchange_query(exchange, "by");
+    struct serve_totals *totals = exchange->server->totals;
     enum usage_by by = USAGE_BY_DAY;
-    struct progress progress;
-    struct usage usage = {.progress = &progress};
+    struct usage usage;
     enum wal_status status;
 
     /* libmicrohttpd ends the values of parameters with NUL. */
@@ -362,13 +458,20 @@ enum wal_status serve_get_usage(struct serve_exchange *exchange, struct wal_erro
                               "session");
         return WAL_OK;
     }
-    progress_init(&progress, false);
-    status = usage_read(&usage, exchange->server->store, error);
-    if (status == WAL_OK) {
-        usage_answers_price(&usage.answers, exchange->server->prices);
-        write_groups(&exchange->json, &usage, by);
+    if (by == USAGE_BY_SESSION) {
+        status = read_usage(&usage, exchange->server, error);
+        if (status == WAL_OK) {
+            write_groups(&exchange->json, &usage, by);
+        }
+        usage_deinit(&usage);
+        return status;
     }
-    usage_deinit(&usage);
+    pthread_mutex_lock(&totals->lock);
+    status = totals_update(totals, exchange->server, error);
+    if (status == WAL_OK) {
+        cli_json_raw(&exchange->json, cli_slice(totals->texts[by]));
+    }
+    pthread_mutex_unlock(&totals->lock);
     return status;
 }
 

@@ -3,11 +3,13 @@
 import fcntl
 import http.client
 import os
+import re
 import resource
 import socket
 import stat
 import subprocess
 import sys
+import termios
 import time
 
 sys.path.insert(0, os.path.join(os.environ["AGENTWAL_SOURCE"], "tests/lib/serve"))
@@ -183,7 +185,7 @@ def refused(server, advice, *options):
 
 def check_port():
     with Server(port=True) as server:
-        refused(server, "--port 0 takes a free port", "--port",
+        refused(server, "without --port a free port is taken", "--port",
                 str(server.port))
         if not os.path.exists(server.place["tokenFile"]):
             fail("a server that could not listen removed the token")
@@ -206,11 +208,7 @@ def check_port():
         server.start()
         if server.token == old:
             fail("the token is that of the server before")
-        path = os.path.join(server.folder, "token")
-        server.stop()
-        server.options += ["--token-file", path]
-        server.start()
-        same(path, server.place["tokenFile"], "--token-file")
+        path = token_file
         os.link(path, path + ".old")
         os.unlink(path)
         with open(path, "w", encoding="ascii") as file:
@@ -228,16 +226,15 @@ def check_token_file(server, path):
                  "x" * 64 + "\n", "0" * 64 + "\n\n"):
         with open(path, "w", encoding="ascii") as file:
             file.write(text)
-        refused(server, "is not a token", "--port", "0", "--token-file", path)
+        refused(server, "is not a token", "--token-file", path)
         with open(path, encoding="ascii") as file:
             same(text, file.read(), "a file that is not a token")
     os.unlink(path)
     os.symlink("/dev/null", path)
-    refused(server, "is not a token", "--port", "0", "--token-file", path)
+    refused(server, "is not a token", "--token-file", path)
     os.unlink(path)
     server.start()
-    refused(server, "is the token of another server", "--port", "0",
-            "--token-file", path)
+    refused(server, "is the token of another server", "--token-file", path)
     server.process.kill()
     server.process.wait()
     server.process.stdout.close()
@@ -246,6 +243,47 @@ def check_token_file(server, path):
     if server.token == old:
         fail("the token of the server that was killed")
     server.stop()
+
+
+def read_link(terminal):
+    """Reads from a terminal to the end of a link's line."""
+    text = ""
+    while not re.search(r"key=[0-9a-f]{64}\r?\n", text):
+        text += os.read(terminal, 4096).decode()
+    return re.search(r"http://127.0.0.1:(\d+)(/\?key=[0-9a-f]{64})", text).groups()
+
+
+def get(port, path, cookie=""):
+    connection = http.client.HTTPConnection("127.0.0.1", int(port))
+    connection.request("GET", path, headers={"Cookie": cookie})
+    answer = connection.getresponse()
+    connection.close()
+    return answer.status, (answer.headers["Set-Cookie"] or "").split(";")[0]
+
+
+def check_terminal():
+    """Without an option, and with nowhere to write but the store, a link for a browser; Enter
+    prints another one, and the one before is void."""
+    with Server() as server:
+        outer, inner = os.openpty()
+        environment = dict(server.environment, XDG_RUNTIME_DIR="/nowhere", HOME="/nowhere")
+        process = subprocess.Popen(
+            [AGENTWAL, "serve"], env=environment, stdin=inner, stdout=inner,
+            preexec_fn=lambda: (os.setsid(), fcntl.ioctl(0, termios.TIOCSCTTY, 0)))
+        os.close(inner)
+        port, first = read_link(outer)
+        code, cookie = get(port, first)
+        same((200, 200), (code, get(port, INFO, cookie)[0]), "the link and its cookie")
+        same(401, get(port, first)[0], "the link again")
+        os.write(outer, b"\n")
+        port, second = read_link(outer)
+        same((401, 200), (get(port, first)[0], get(port, INFO, cookie)[0]),
+             "the first link and its cookie after another link was printed")
+        code, other = get(port, second)
+        same((200, 200), (code, get(port, INFO, other)[0]), "the second link")
+        process.terminate()
+        same(0, process.wait(timeout=60), "the exit code of a server at a terminal")
+        os.close(outer)
 
 
 def check_write():
@@ -262,13 +300,10 @@ def check_write():
 def check_socket():
     with Server() as server:
         path = server.place["socket"]
-        same(os.path.join(server.runtime, "agentwal/serve.sock"), path, "path")
         same(0o600, stat.S_IMODE(os.stat(path).st_mode), "mode of the socket")
-        folder = os.path.dirname(path)
-        same(0o700, stat.S_IMODE(os.stat(folder).st_mode), "mode of its folder")
         status(server, 200, "the socket")
         status(server, 405, "a change", "POST", "/session", body={})
-        refused(server, "--socket PATH names another")  # one listens
+        refused(server, "--socket PATH names another", "--socket", path)
         server.process.kill()
         server.process.wait()
         server.process.stdout.close()
@@ -287,18 +322,13 @@ def check_socket():
         refused(server, "is not a socket", "--socket", other)
         same(0, os.stat(other).st_size, "the file in the way")
         os.unlink(other)
-        os.chmod(folder, 0o755)
-        server.run("serve", code=3)  # others can read the folder
-        os.chmod(folder, 0o700)
-        os.chmod(server.runtime, 0o777)
-        server.run("serve", code=3)  # others can replace the folder
-        os.chmod(server.runtime, 0o700)
-        for options in (["--port", "65536"], ["--port", "x"], ["--open"],
+        for options in (["--port", "65536"], ["--port", "x"],
+                        ["--open", "--socket", "x"],
                         ["--port", "0", "--socket", "x"], ["more"],
                         ["--connections", "0"], ["--idle", "0"],
-                        ["--link-time", "0", "--port", "0"],
-                        ["--link-time", "9"], ["--socket", ""],
-                        ["--token-file", "", "--port", "0"],
+                        ["--link-time", "0"], ["--link-time", "9", "--socket", "x"],
+                        ["--token-file", "x", "--socket", "x"],
+                        ["--socket", ""], ["--token-file", ""],
                         ["--socket", "x" * 200]):
             server.run("serve", *options, code=2)
         server.start()
@@ -386,7 +416,7 @@ def check_start():
         server.stop()
         for files in range(12, 40):
             process = subprocess.Popen(
-                [AGENTWAL, "serve"], env=server.environment,
+                [AGENTWAL, "serve", *server.options], env=server.environment,
                 stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                 preexec_fn=lambda n=files: resource.setrlimit(
                     resource.RLIMIT_NOFILE, (n, n)))
@@ -402,6 +432,7 @@ def check_start():
 
 check_port()
 check_link_time()
+check_terminal()
 check_write()
 check_socket()
 check_users()

@@ -45,18 +45,18 @@ class Answer:
 
 
 class Server:
-    """A server of a store in a new folder, on a socket or, with port, a port."""
+    """A server of a store in a new folder, on a socket or, with port, a port with a token."""
 
     def __init__(self, *options, store=None, port=False):
         self.folder = tempfile.mkdtemp(prefix="serve")
         self.store = store or os.path.join(self.folder, "store")
         self.runtime = os.path.join(self.folder, "run")
         os.mkdir(self.runtime, 0o700)
-        self.environment = dict(os.environ, XDG_RUNTIME_DIR=self.runtime,
-                                HOME=self.folder, AGENTWAL_STORE=self.store)
+        self.environment = dict(os.environ, HOME=self.folder, AGENTWAL_STORE=self.store)
         if not os.path.exists(self.store):
             self.run("init")
-        self.options = (["--port", "0"] if port else []) + list(options)
+        self.options = (["--token-file", os.path.join(self.runtime, "token")] if port else
+                        ["--socket", os.path.join(self.runtime, "serve.sock")]) + list(options)
         self.process = None
         self.start()
 

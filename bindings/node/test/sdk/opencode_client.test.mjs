@@ -13,12 +13,11 @@ const agentwal = path.join(process.env.WALBIN, 'agentwal');
 
 async function serve(t, ...options) {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'serve'));
-  const runtime = path.join(folder, 'run');
   const store = path.join(folder, 'store');
-  const env = { ...process.env, XDG_RUNTIME_DIR: runtime, AGENTWAL_STORE: store, HOME: folder };
-  fs.mkdirSync(runtime, { mode: 0o700 });
+  const env = { ...process.env, AGENTWAL_STORE: store, HOME: folder };
   execFileSync(agentwal, ['init'], { env, stdio: 'ignore' });
-  const server = spawn(agentwal, ['serve', '--json', '--port', '0', ...options],
+  const server = spawn(agentwal, ['serve', '--json', '--token-file',
+    path.join(folder, 'token'), ...options],
     { env, stdio: ['ignore', 'pipe', 'inherit'] });
   const [line] = await once(server.stdout, 'data');
   const { url, tokenFile } = JSON.parse(line);

@@ -134,8 +134,10 @@ export class MadeServer {
         return {
           nodes: entries.map((one) =>
             ({ ...one, parts: undefined, text: one.parts[0]?.text || '' })),
-          heads: [{ name: 'main', entryId: entries[entries.length - 1].id }],
+          heads: this.sessionBody(id, 'heads').heads,
         };
+      case 'heads':
+        return { heads: [{ name: 'main', entryId: entries[entries.length - 1].id }] };
       case 'checkpoints':
         return { checkpoints: [] };
       case 'usage':

@@ -4,6 +4,9 @@
 const TABS = [['tree', 'Tree'], ['files', 'Files'], ['usage', 'Usage'], ['facts', 'Facts']];
 const HIDABLE = [['user', 'User'], ['assistant', 'Assistant'], ['tools', 'Tools'],
   ['thinking', 'Thinking'], ['notes', 'Notes']];
+const REFRESH_MS = 150; // from a change to the question what the session is now
+const MANY = 12; // sessions that are asked for at a time
+const AGE_MS = 30000; // after which what was now is some time ago
 const WIDE = 1180; // pixels from which the right side is open
 
 // Notes are hidden unless they are in `hide`; the others are shown unless.
@@ -23,7 +26,14 @@ class App {
     this.facts = el('div', { class: 'factspane pane', tabindex: '0' });
     this.sessions = source.hasList ? new SessionList(this) : null;
     this.keys = new Keys(this);
+    this.changed = new Set(); // ids of sessions
     this.build();
+    window.addEventListener('beforeprint', () => this.conversation.print(true));
+    window.addEventListener('afterprint', () => this.conversation.print(false));
+    setInterval(() => {
+      this.sessions?.list.redraw();
+      if (this.session) this.showHead();
+    }, AGE_MS);
     window.addEventListener('popstate', () => this.followAddress());
     window.addEventListener('hashchange', () => this.followAddress());
   }
@@ -101,11 +111,16 @@ class App {
     }
     this.showBranch();
     try {
-      const opened = this.conversation.open();
-      this.session = await this.source.session(session);
-      if (state.session !== session) return;
-      this.showHead();
-      if (!await opened) return;
+      const [one, isOpen] = await Promise.all([this.source.session(session).then((found) => {
+        if (state.session !== session) return found;
+        this.session = found;
+        this.showHead();
+        return found;
+      }), this.conversation.open()]);
+      if (state.session !== session || !isOpen) return;
+      if (one.subagent) this.conversation.redrawAll();
+      this.conversation.topText();
+      this.sessions?.reach(one).catch(() => {});
       if (!document.activeElement.matches('input, select')) {
         this.conversation.node.focus({ preventScroll: true });
       }
@@ -128,14 +143,14 @@ class App {
 
   showHead() {
     const one = this.session;
-    const title = plain(one.title || one.text || one.id);
+    const title = titleOf(one);
     document.title = title + ' \u2013 agentwal';
     this.headTitle.textContent = title;
     this.headTitle.title = title;
     replace(this.headFacts, plain([lastName(one.cwd), one.client,
       countText(one.entries, 'entry', 'entries'), ageText(one.updated)].filter(Boolean)
       .join(' \u00b7 ')));
-    this.showFacts();
+    if (this.tab === 'facts') this.showFacts();
   }
 
   showFacts() {
@@ -181,7 +196,7 @@ class App {
     if (found.length === 0 || session !== this.session) return;
     this.facts.append(el('h3', {}, 'Subagents'), el('ul', { class: 'subagents' },
       found.map((one) => el('li', {}, this.sessionLink(one.id,
-        plain(one.title || one.text || one.id))))));
+        titleOf(one))))));
   }
 
   open(changes, isNew) {
@@ -250,11 +265,12 @@ class App {
       return;
     }
     this.pane.replaceChildren(panes[this.tab]);
+    if (this.tab === 'facts' && this.session) this.showFacts();
     const load = { tree: this.tree, files: this.files, usage: this.usage }[this.tab];
     load?.load().catch((error) => notice(error.message));
     if (this.tab === 'tree') {
       this.tree.list.schedule();
-      if (this.tree.list.active >= 0) this.tree.list.setActive(this.tree.list.active);
+      this.conversation.showPlace(true);
     }
   }
 
@@ -350,9 +366,44 @@ class App {
       }
     } else if (name === 'entry' && data.entry?.redacted) {
       this.onRedaction(data);
-    } else if (data.sessionId === state.session) {
-      this.onSessionEvent(name, data);
+    } else {
+      if (name === 'entry' || name === 'head') this.refresh(data.sessionId);
+      this.isHeadMoved ||= name === 'head' && data.sessionId === state.session;
+      if (data.sessionId === state.session) this.onSessionEvent(name, data);
     }
+  }
+
+  // Asks for the sessions that have changed: their counts, times and heads.
+  refresh(id) {
+    this.changed.add(id);
+    this.refreshTimer ??= setTimeout(async () => {
+      const ids = [...this.changed];
+      this.changed.clear();
+      try {
+        if (ids.length > MANY) await this.sessions?.reload();
+        await Promise.all(ids.filter((one) => ids.length <= MANY || one === state.session)
+          .map((one) => this.refreshOne(one)));
+      } catch (error) {
+        notice(error.message);
+      }
+      this.refreshTimer = null;
+      if (this.changed.size > 0) this.refresh([...this.changed][0]);
+    }, REFRESH_MS);
+  }
+
+  async refreshOne(id) {
+    const isOpen = id === state.session;
+    const [one, heads] = await Promise.all([this.source.session(id).catch(() => null),
+      isOpen ? this.source.heads(id).then((answer) => answer.heads, () => null) : null]);
+    if (!one) return; // it was deleted meanwhile
+    this.sessions?.update(one);
+    if (!isOpen || id !== state.session || !heads) return;
+    this.session = one;
+    this.showHead();
+    this.tree.setHeads(heads);
+    const head = heads.find((found) => found.name === (state.head || 'main'));
+    if (head?.entryId) await this.conversation.moveEnd(head.entryId, this.isHeadMoved);
+    this.isHeadMoved = false;
   }
 
   // Forks show the entries of other sessions too, and the text that is found, or
@@ -381,13 +432,6 @@ class App {
           this.usage.loaded = false;
           this.usage.load();
         }, 1000);
-      }
-    } else if (name === 'head') {
-      this.tree.moveHead(data.name, data.entryId);
-      const last = this.conversation.last();
-      if (!state.leaf && data.name === (state.head || 'main') && last &&
-          last.id !== data.entryId) {
-        this.conversation.open();
       }
     } else if (name === 'document') {
       clearTimeout(this.documentTimer);

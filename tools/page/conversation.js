@@ -31,6 +31,7 @@ class Conversation {
     this.isComplete = false;
     this.current = null;
     this.unseen = 0;
+    this.isStale = false;
     this.body.replaceChildren();
     this.top.textContent = '';
     this.more.remove();
@@ -39,19 +40,23 @@ class Conversation {
   async open() {
     this.clear();
     const turn = this.turn;
-    const range = { limit: PAGE };
+    const { isLive } = this.app.source;
+    const range = { limit: isLive ? PAGE : Infinity };
     if (state.leaf) range.leaf = state.leaf;
     else if (state.head) range.head = state.head;
     this.range = range;
     const answer = await this.app.source.entries(state.session, range);
     if (turn !== this.turn) return false;
     this.prepend(answer);
-    for (const chunk of this.chunks.slice(-3)) this.draw(chunk);
-    this.node.scrollTop = this.node.scrollHeight;
+    // What runs is read from its end, what was written to a file from its beginning.
+    for (const chunk of isLive ? this.chunks.slice(-3) : this.chunks.slice(0, 3)) this.draw(chunk);
+    const scroll = () => { this.node.scrollTop = isLive ? this.node.scrollHeight : 0; };
+    scroll();
     requestAnimationFrame(() => {
-      if (turn === this.turn && !state.entry) this.node.scrollTop = this.node.scrollHeight;
+      if (turn === this.turn && !state.entry) scroll();
     });
     if (state.entry) await this.jump(state.entry);
+    this.showPlace();
     return true;
   }
 
@@ -109,9 +114,15 @@ class Conversation {
     if (damaged) this.damaged = damaged;
     const first = this.chunks[0]?.entries[0];
     const text = !this.isComplete ? 'loading what is above \u2026' :
-      first ? 'Beginning of the session \u00b7 ' + timeText(first.time) : 'No entries yet.';
+      first ? 'Beginning of the session' + (first.time ? ' \u00b7 ' + timeText(first.time) : '') :
+      'No entries yet.';
     this.top.textContent = text + (this.damaged ?
       ' \u00b7 ' + countText(this.damaged, 'damaged record') + ' left out' : '');
+    const others = (this.app.session?.entries || 0) - this.all().length;
+    if (this.isComplete && !this.range.leaf && others > 0) {
+      this.top.append(' \u00b7 ', button(countText(others, 'entry', 'entries') +
+        ' on other branches', 'show the tree', () => this.app.showTab('tree'), 'plain link'));
+    }
   }
 
   async loadAbove(limit = PAGE) {
@@ -153,6 +164,7 @@ class Conversation {
       hasCall: (id) => Boolean(id) && this.calls.has(id),
       sessionLink: (id, text) => this.app.sessionLink(id, text),
       isFork: (id) => tree.isFork(id),
+      isSubagent: Boolean(this.app.session?.subagent),
       headsAt: (id) => tree.headsAt(id),
       image: (part) => this.app.source.image(part),
       link: (id) => this.app.link(id),
@@ -162,13 +174,11 @@ class Conversation {
 
   draw(chunk) {
     if (chunk.isDrawn) return;
-    const at = this.chunks.indexOf(chunk);
-    const above = at > 0 ? this.chunks[at - 1].entries : [];
     const context = this.context();
-    let previous = above[above.length - 1];
+    let previous = this.previousOf(chunk, 0, context);
     const nodes = chunk.entries.map((entry) => {
       const node = entryNode(entry, previous, context);
-      previous = entry;
+      if (!isNote(entry) && !isAttached(entry, context)) previous = entry;
       return node;
     });
     chunk.node.replaceChildren(...nodes);
@@ -178,8 +188,19 @@ class Conversation {
     this.app.find?.mark(chunk.node);
   }
 
+  // The entry above that is shown separately: what follows may go on in its turn.
+  previousOf(chunk, end, context) {
+    for (let at = this.chunks.indexOf(chunk); at >= 0; at--) {
+      const { entries } = this.chunks[at];
+      for (let i = (this.chunks[at] === chunk ? end : entries.length) - 1; i >= 0; i--) {
+        if (!isNote(entries[i]) && !isAttached(entries[i], context)) return entries[i];
+      }
+    }
+    return undefined;
+  }
+
   empty(chunk) {
-    if (!chunk.isDrawn) return;
+    if (!chunk.isDrawn || this.isPrinting) return;
     chunk.node.style.height = chunk.node.offsetHeight + 'px';
     chunk.node.replaceChildren();
     chunk.isDrawn = false;
@@ -235,7 +256,33 @@ class Conversation {
   }
 
   onScroll() {
-    if (this.unseen > 0 && this.isAtEnd()) this.showUnseen(0);
+    if (this.unseen > 0 && !this.isStale && this.isAtEnd()) this.showUnseen(0);
+    clearTimeout(this.placeTimer);
+    this.placeTimer = setTimeout(() => this.showPlace(), 80);
+  }
+
+  // Has the tree show what is seen here: the current entry, or else the first one, or at the end
+  // the last one; not while somebody moves in the tree.
+  showPlace(isAnew) {
+    const { tree } = this.app;
+    if (this.app.tab !== 'tree' || document.activeElement === tree.list.node) return;
+    const known = this.byId.get(this.current);
+    const box = known?.chunk.isDrawn ? this.entryNode(this.current).getBoundingClientRect() : null;
+    const view = this.node.getBoundingClientRect();
+    const isSeen = box && box.height > 0 && box.bottom > view.top && box.top < view.bottom;
+    const isEnd = this.app.source.isLive && this.isAtEnd();
+    tree.setCurrent(isSeen ? this.current : isEnd ? this.last()?.id : this.firstSeen(),
+      isAnew);
+  }
+
+  // A printed page has all that is loaded.
+  print(isPrinting) {
+    this.isPrinting = isPrinting;
+    for (const chunk of this.chunks) {
+      if (isPrinting) this.draw(chunk);
+      this.seen.unobserve(chunk.node);
+      if (!isPrinting) this.seen.observe(chunk.node);
+    }
   }
 
   showUnseen(count) {
@@ -256,12 +303,17 @@ class Conversation {
   }
 
   goBottom() {
+    if (this.isStale) {
+      setState({ entry: null });
+      return this.open();
+    }
     const last = this.last();
     if (!last) return;
     this.draw(this.chunks[this.chunks.length - 1]);
     this.select(last.id, true);
     this.node.scrollTop = this.node.scrollHeight;
     this.showUnseen(0);
+    return null;
   }
 
   // Shows an entry of this branch, or of the branch on which it is.
@@ -363,6 +415,17 @@ class Conversation {
 
   // --- live ---
 
+  // The branch has another end, a head that was moved or an entry that goes on elsewhere: it is
+  // read anew, where its end is seen or soon will be.
+  async moveEnd(entryId, isMoved) {
+    const isKnown = isMoved ? this.last()?.id === entryId : this.byId.has(entryId);
+    if (state.leaf || isKnown || this.end === entryId) return;
+    this.end = entryId; // also one that is never shown
+    this.isStale = !this.isAtEnd();
+    if (this.isStale) this.showUnseen(this.unseen + 1);
+    else await this.open();
+  }
+
   // An entry was appended to the session.
   add(entry) {
     const last = this.last();
@@ -379,7 +442,11 @@ class Conversation {
     }
     chunk.entries.push(entry);
     this.byId.set(entry.id, { entry, chunk });
-    if (chunk.isDrawn) chunk.node.append(entryNode(entry, last, this.context()));
+    const context = this.context();
+    if (chunk.isDrawn) {
+      chunk.node.append(entryNode(entry,
+        this.previousOf(chunk, chunk.entries.length - 1, context), context));
+    }
     this.complete(entry);
     if (wasAtEnd) {
       this.node.scrollTop = this.node.scrollHeight;
@@ -395,9 +462,10 @@ class Conversation {
       const call = part.kind === 'result' && this.calls.get(part.id);
       const found = call && this.byId.get(call.id);
       if (!found || !found.chunk.isDrawn) continue;
-      const node = found.chunk.node.children[found.chunk.entries.indexOf(call)];
       const at = found.chunk.entries.indexOf(call);
-      node.replaceWith(entryNode(call, found.chunk.entries[at - 1], this.context()));
+      const node = found.chunk.node.children[at];
+      const context = this.context();
+      node.replaceWith(entryNode(call, this.previousOf(found.chunk, at, context), context));
     }
   }
 }

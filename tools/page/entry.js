@@ -102,6 +102,16 @@ function editNode(values) {
   return node.childNodes.length > 0 ? node : null;
 }
 
+// The tasks of a call that sets them, as a check list.
+function todosNode(values) {
+  const list = values.todos ?? values.plan;
+  if (!Array.isArray(list) || !list.every((one) => one && one.status)) return null;
+  return el('ul', { class: 'todos' }, list.map(({ status, content, step }) =>
+    el('li', { class: /^(?:completed|in_progress)$/.exec(status)?.[0] },
+      (status === 'completed' ? '\u2611 ' : status === 'in_progress' ? '\u25b8 ' : '\u2610 ') +
+      plain(content ?? step))));
+}
+
 function patchText(part) {
   const values = argumentsOf(part);
   const text = values ? values.patch ?? values.input ?? values.patchText : part.arguments;
@@ -116,7 +126,7 @@ function argumentsNode(part) {
     const text = String(part.arguments ?? '');
     return text.length > SHORT || text.includes('\n') ? textBlock(text, 12, 'mono') : null;
   }
-  const edit = editNode(values);
+  const edit = editNode(values) || todosNode(values);
   if (edit) return edit;
   if (isShort(values)) return null;
   const keys = Object.keys(values);
@@ -203,8 +213,11 @@ function imageNode(part, context) {
   return el('div', { class: 'imagebox' }, node);
 }
 
+// What a user writes is Markdown where it has marks of that.
 function messageNode(part, role) {
-  if (role !== 'assistant' || part.text.length > 200000) return textBlock(part.text, 60, 'said');
+  const isMarkdown = role === 'assistant' || (role === 'user' && lineCount(part.text) <= 60 &&
+    /\*\*\S|`|^#{1,6} |^ {0,3}[-*] /m.test(part.text));
+  if (!isMarkdown || part.text.length > 200000) return textBlock(part.text, 60, 'said');
   return markdown(part.text);
 }
 
@@ -215,7 +228,7 @@ function partNode(part, entry, context) {
     case 'note':
       return el('div', { class: 'text dim' }, textBlock(part.text, 12), cutNode(part, context));
     case 'thinking':
-      return thinkingNode(part);
+      return part.text ? thinkingNode(part) : null;
     case 'call':
       return callNode(part, context);
     case 'result':
@@ -238,6 +251,17 @@ const ROLES = {
   user: 'You', assistant: 'Assistant', tool: 'Tool', system: 'System',
 };
 
+function isNote(entry) {
+  return entry.parts.every((part) => part.kind === 'note' ||
+    (part.kind === 'thinking' && !part.text) || (!entry.role && part.kind === 'other'));
+}
+
+// Whether an entry has only results of calls that are shown above it.
+function isAttached(entry, context) {
+  return entry.parts.length > 0 && entry.parts.every((part) =>
+    part.kind === 'result' && context.hasCall(part.id));
+}
+
 // What a filter hides: the classes of an entry.
 function entryClass(entry, context) {
   const kinds = new Set(entry.parts.map((part) => part.kind));
@@ -247,12 +271,8 @@ function entryClass(entry, context) {
   }
   if (kinds.size === 1 && kinds.has('thinking')) names.push('only-thinking');
   if (kinds.has('summary')) names.push('is-summary');
-  if (entry.parts.length > 0 && entry.parts.every((part) =>
-    part.kind === 'result' && context.hasCall(part.id))) {
-    names.push('attached');
-  }
-  if (entry.parts.every((part) => part.kind === 'note' ||
-      (!entry.role && part.kind === 'other'))) names.push('is-note');
+  if (isAttached(entry, context)) names.push('attached');
+  if (isNote(entry)) names.push('is-note');
   if (entry.redacted) names.push('redacted');
   if (entry.damaged) names.push('broken');
   return names.join(' ');
@@ -263,7 +283,8 @@ function entryHead(entry, previous, context) {
   const isSame = previous && previous.role === entry.role && previous.model === entry.model &&
     entry.role === 'assistant';
   const isSummary = entry.parts.some((part) => part.kind === 'summary');
-  const name = isSummary ? 'Compaction' : ROLES[entry.role] || plain(entry.type);
+  const name = isSummary ? 'Compaction' :
+    entry.role === 'user' && context.isSubagent ? 'Prompt' : ROLES[entry.role] || plain(entry.type);
   return el('header', { class: isSame ? 'same' : '' },
     el('span', { class: 'who' }, name),
     entry.model && !isSame ? el('span', { class: 'model' }, plain(entry.model)) : null,

@@ -36,9 +36,13 @@ class SessionList {
   }
 
   fillProjects() {
+    const names = this.projects.map((one) => one.name || lastName(one.cwd) || one.id ||
+      'no directory');
     replace(this.select, el('option', { value: '' }, 'All projects'),
-      this.projects.map((one) => el('option', { value: one.id, title: plain(one.cwd) },
-        plain(one.name || lastName(one.cwd) || one.id) + ' (' + one.sessions + ')')));
+      this.projects.map((one, at) => el('option', { value: one.id, title: plain(one.cwd) },
+        plain(names.indexOf(names[at]) === names.lastIndexOf(names[at]) ? names[at] :
+          one.cwd === one.id ? one.cwd : one.cwd + ' \u2013 ' + one.id) +
+        ' (' + one.sessions + ')')));
     this.select.value = state.project || '';
   }
 
@@ -69,7 +73,12 @@ class SessionList {
     }, 160);
   }
 
-  async reload() {
+  reload() {
+    this.ready = this.loadFirst();
+    return this.ready;
+  }
+
+  async loadFirst() {
     this.abort?.abort();
     this.abort = new AbortController();
     this.cursor = null;
@@ -80,7 +89,7 @@ class SessionList {
     } catch (error) {
       if (error.name !== 'AbortError') notice(error.message);
     }
-    this.mark();
+    this.mark(false);
   }
 
   async more() {
@@ -94,8 +103,8 @@ class SessionList {
     this.countText();
   }
 
-  // Sessions whose texts have the words; without an index, those whose titles
-  // have them.
+  // Sessions whose texts have the words, the best first; then those whose titles have them, and
+  // without an index only those.
   async find() {
     const { signal } = this.abort;
     const byText = this.app.source.search(state.q, state.project, signal)
@@ -116,10 +125,10 @@ class SessionList {
   }
 
   row(row, at) {
-    const title = plain(row.title || row.text || row.id);
-    const snippet = row.isHit ? snippetNode(row.hits?.[0]?.snippet || '') : null;
-    const facts = [lastName(row.cwd), row.isHit ? countText(row.matches, 'match', 'matches') :
-      countText(row.entries, 'entry', 'entries'), row.client].filter(Boolean);
+    const title = titleOf(row);
+    const snippet = row.isHit ? snippetNode(row) : null;
+    const facts = [lastName(row.cwd), countText(row.entries || 0, 'entry', 'entries'), row.client]
+      .filter(Boolean);
     return el('a', {
       class: 'session' + (row.damaged ? ' damaged' : ''), tabindex: '-1',
       href: stateHash({ session: row.id, project: state.project, q: state.q }),
@@ -170,16 +179,35 @@ class SessionList {
     event.stopPropagation();
   }
 
-  mark() {
+  mark(isScrolled = true) {
     const at = this.list.rows.findIndex((row) => row.id === state.session);
-    if (at >= 0) this.list.setActive(at, false);
+    if (at >= 0) this.list.setActive(at, isScrolled);
   }
 
-  // A session was created or changed: it is the newest now.
-  update(session) {
-    if (state.q || session.subagent ||
-      (state.project && session.projectId !== state.project)) return;
+  has(session) {
+    return !state.q && !session.subagent &&
+      (!state.project || session.projectId === state.project);
+  }
+
+  // Loads the list as far as the open session, and scrolls to it.
+  async reach(session) {
     const { list } = this;
+    const isAbove = () => list.rows.length > 0 &&
+      list.rows[list.rows.length - 1].updated < session.updated;
+    await this.ready;
+    const isFound = () => isAbove() || list.rows.some((row) => row.id === session.id);
+    while (this.has(session) && session.id === state.session && !list.isComplete && !isFound()) {
+      if (list.loading) await new Promise((done) => setTimeout(done, 50));
+      else await list.load();
+    }
+    if (session.id === state.session) this.mark();
+  }
+
+  // A session was created or changed: it moves to the place of its time.
+  update(session) {
+    const { list } = this;
+    const isRead = list.rows.length > 0 || list.isComplete; // else the answer will have it
+    if (!this.has(session) || !isRead) return;
     const at = list.rows.findIndex((row) => row.id === session.id);
     const active = list.rows[list.active]?.id;
     if (at >= 0) {
@@ -188,7 +216,9 @@ class SessionList {
       list.total++;
       if (this.info) this.info.sessions++;
     }
-    list.rows.unshift(session);
+    const place = list.rows.findIndex((row) => (row.updated || 0) <= (session.updated || 0));
+    if (place >= 0) list.rows.splice(place, 0, session);
+    else if (list.isComplete) list.rows.push(session);
     list.active = list.rows.findIndex((row) => row.id === active);
     list.redraw();
     this.countText();
@@ -206,9 +236,22 @@ class SessionList {
   }
 }
 
-// The words that were found are between these two characters, or brackets.
-function snippetNode(text) {
-  const node = el('span', { class: 'snippet' });
-  appendText(node, text.replace(/\s+/g, ' '));
+// The text of the first hit, with the words that were found marked, after the number of hits. Their
+// places are offsets in its UTF-8.
+function snippetNode({ hits, matches }) {
+  const { snippet = '', matches: places = [] } = hits?.[0] || {};
+  const bytes = new TextEncoder().encode(snippet);
+  const text = (from, end) => new TextDecoder().decode(bytes.subarray(from, end))
+    .replace(/\s+/g, ' ').replace(/\*\*|`/g, '');
+  const before = text(0, places[0]?.[0]);
+  const node = el('span', { class: 'snippet' },
+    el('span', { class: 'count' }, countText(matches || 0, 'match', 'matches') + ' \u00b7 '));
+  let at = 0;
+  for (const [from, end] of places) {
+    appendText(node, at > 0 || before.length < 16 ? text(at, from) : '\u2026' + before.slice(-12));
+    node.append(el('mark', {}, plain(text(from, end))));
+    at = end;
+  }
+  appendText(node, text(at));
   return node;
 }

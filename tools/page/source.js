@@ -43,6 +43,7 @@ class HttpSource {
   entries(id, range) { return this.get(this.at(id) + '/entries', range); }
   entry(id, entry) { return this.get(this.at(id) + '/entries/' + encodeURIComponent(entry)); }
   tree(id) { return this.get(this.at(id) + '/tree'); }
+  heads(id) { return this.get(this.at(id) + '/heads'); }
   checkpoints(id) { return this.get(this.at(id) + '/checkpoints'); }
   diff(id, before, after) { return this.get(this.at(id) + '/diff', { before, after }); }
   usage(id) { return this.get(this.at(id) + '/usage'); }

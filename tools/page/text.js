@@ -1,12 +1,17 @@
 // text.js - texts of sessions as plain text: control characters, escapes of
 // terminals and characters that change the direction of text become visible;
-// times for people.
+// colors of terminals are dropped; times for people.
 
+// A joiner between two emoji makes one of them.
+const JOINER = '(?<!\\p{Extended_Pictographic}[\\ufe0f\\u{1f3fb}-\\u{1f3ff}]?)\\u200d|' +
+  '\\u200d(?!\\p{Extended_Pictographic})';
 const VISIBLE = new RegExp('[\\u0000-\\u0008\\u000b-\\u001f\\u007f-\\u009f\\u061c' +
-  '\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u2069\\ufeff\\ufff9-\\ufffb]');
+  '\\u200b\\u200c\\u200e\\u200f\\u2028-\\u202e\\u2060-\\u2069\\ufeff\\ufff9-\\ufffb]|' +
+  JOINER, 'u');
 const ESCAPES = new RegExp(
-  '(\\u001b\\[[0-9;?]*[ -/]*[@-~]|\\u001b\\][^\\u0007\\u001b]{0,200}(?:\\u0007|\\u001b\\\\)' +
-  '|' + VISIBLE.source + ')', 'g');
+  '(\\u001b\\[[0-9;?]*[ -\\/]*[@-~]|\\u001b\\][^\\u0007\\u001b]{0,200}(?:\\u0007|\\u001b\\\\)' +
+  '|' + VISIBLE.source + ')', 'gu');
+const COLORS = new RegExp('\\u001b\\[[0-9;:]*m', 'g');
 
 const NAMES = {
   '\u061c': 'ALM', '\u200b': 'ZWSP', '\u200c': 'ZWNJ', '\u200d': 'ZWJ',
@@ -28,7 +33,8 @@ function symbolOf(c) {
 // A text whose characters are all seen, for places without markup.
 function plain(text) {
   const s = String(text ?? '');
-  return VISIBLE.test(s) ? s.replace(new RegExp(VISIBLE.source, 'g'), symbolOf) : s;
+  return VISIBLE.test(s) ?
+    s.replace(COLORS, '').replace(new RegExp(VISIBLE.source, 'gu'), symbolOf) : s;
 }
 
 // Appends a text to a node; what is not seen becomes a symbol that is marked.
@@ -37,7 +43,7 @@ function appendText(node, text) {
     node.append(text);
     return;
   }
-  for (const piece of text.replace(/\r\n/g, '\n').split(ESCAPES)) {
+  for (const piece of text.replace(/\r\n/g, '\n').replace(COLORS, '').split(ESCAPES)) {
     if (piece === '') continue;
     if (VISIBLE.test(piece)) {
       node.append(el('span', { class: 'ctl' }, plain(piece)));
@@ -79,6 +85,10 @@ function costText({ cost, computed }) {
 function lastName(path) {
   const parts = String(path || '').split('/').filter(Boolean);
   return parts.length > 0 ? parts[parts.length - 1] : '';
+}
+
+function titleOf(session) {
+  return plain(session.title || session.text || '(no messages) ' + session.id);
 }
 
 // The first lines of a text, and the number of its lines.

@@ -1,5 +1,7 @@
 // tree.js - all branches of a session: heads, forks, compactions. A run of
-// entries is one column; each further branch begins one column to the right.
+// entries is one column; each further branch begins one column to the right. A
+// branch in which nobody says anything, such as the result of one of several
+// calls at a time, is part of the run.
 
 const LANES = 12; // deeper branches share a column
 
@@ -27,8 +29,11 @@ class Tree {
   clear() {
     this.nodes = new Map();
     this.children = new Map();
+    this.said = new Set(); // ids of entries at or below which somebody says something
+    this.places = new Map();
     this.loaded = null;
     this.heads = [];
+    clearTimeout(this.timer);
     this.list.reset();
     replace(this.headsNode);
   }
@@ -41,7 +46,10 @@ class Tree {
         this.heads = tree.heads;
         for (const node of tree.nodes) this.note(node);
         this.layout();
-        if (tree.heads.length > 1 || this.forks().length > 0) this.app.conversation.redrawAll();
+        this.app.conversation.showPlace(true);
+        if (tree.heads.length > 1 || tree.nodes.some((node) => this.isFork(node.id))) {
+          this.app.conversation.redrawAll();
+        }
       });
     }
     return this.loaded;
@@ -53,14 +61,14 @@ class Tree {
     const above = this.nodes.has(node.parentId) ? node.parentId : null;
     if (!this.children.has(above)) this.children.set(above, []);
     this.children.get(above).push(node);
+    if (node.role !== 'user' && node.role !== 'assistant') return;
+    for (let at = node; at && !this.said.has(at.id); at = this.nodes.get(at.parentId)) {
+      this.said.add(at.id);
+    }
   }
 
   isFork(id) {
-    return (this.children.get(id)?.length || 0) > 1;
-  }
-
-  forks() {
-    return [...this.children.values()].filter((list) => list.length > 1);
+    return (this.children.get(id) || []).filter((one) => this.said.has(one.id)).length > 1;
   }
 
   headsAt(id) {
@@ -97,26 +105,31 @@ class Tree {
     const rows = [];
     const todo = (this.children.get(null) || []).map((node) => ({ node, lane: 0 })).reverse();
     while (todo.length > 0) {
-      const { node, lane, isFirst } = todo.pop();
-      rows.push({ node, lane, isFirst, isOn: this.path.has(node.id) });
+      const { node, lane, isFirst, isPart } = todo.pop();
+      const isOn = isPart || this.path.has(node.id);
+      rows.push({ node, lane, isFirst, isOn });
       const below = this.children.get(node.id) || [];
-      const main = below.find((one) => this.path.has(one.id)) || below[0];
-      if (main) todo.push({ node: main, lane });
+      const main = below.find((one) => this.path.has(one.id)) ||
+        below.find((one) => this.said.has(one.id)) || below[0];
+      if (main) todo.push({ node: main, lane, isPart });
       for (const one of below.slice().reverse()) {
-        if (one !== main) todo.push({ node: one, lane: lane + 1, isFirst: true });
+        if (one === main) continue;
+        todo.push(this.said.has(one.id) ? { node: one, lane: lane + 1, isFirst: true } :
+          { node: one, lane, isPart: isOn });
       }
     }
     this.lanes(rows);
-    const isNote = (node) => !node.role && !node.text && !node.type.includes('compact');
+    const isEmpty = (node) => !node.text && !node.type.includes('compact');
     const isPlain = (node) => (this.onlyUser && node.role !== 'user') ||
-      (isNote(node) && isHidden('notes'));
+      (isEmpty(node) && isHidden('notes'));
     const isShown = (row) => !isPlain(row.node) || row.isFirst || this.isFork(row.node.id) ||
       this.headsAt(row.node.id).length > 0;
     const active = this.list.rows[this.list.active]?.node.id || state.entry;
     this.list.rows = rows.filter(isShown);
     this.list.isComplete = true;
     this.list.total = this.list.rows.length;
-    this.list.active = this.list.rows.findIndex((row) => row.node.id === active);
+    this.places = new Map(this.list.rows.map((row, at) => [row.node.id, at]));
+    this.list.active = this.placeOf(active);
     this.list.redraw();
     this.headButtons();
   }
@@ -183,9 +196,16 @@ class Tree {
     this.app.jump(row.node.id);
   }
 
-  setCurrent(id) {
-    const at = this.list.rows.findIndex((row) => row.node.id === id);
-    if (at >= 0 && at !== this.list.active) this.list.setActive(at);
+  // The row of an entry, or of the one above it that has a row.
+  placeOf(id) {
+    let at = this.nodes.get(id);
+    while (at && !this.places.has(at.id)) at = this.nodes.get(at.parentId);
+    return at ? this.places.get(at.id) : -1;
+  }
+
+  setCurrent(id, isAnew) {
+    const at = this.placeOf(id);
+    if (at >= 0 && (at !== this.list.active || isAnew)) this.list.setActive(at);
   }
 
   // An entry was appended, or a head moved.
@@ -198,10 +218,9 @@ class Tree {
     this.later();
   }
 
-  moveHead(name, entryId) {
-    const head = this.heads.find((one) => one.name === name);
-    if (head) head.entryId = entryId;
-    else if (this.loaded) this.heads.push({ name, entryId });
+  setHeads(heads) {
+    if (!this.loaded) return;
+    this.heads = heads;
     this.later();
   }
 
@@ -214,6 +233,9 @@ class Tree {
 
   later() {
     clearTimeout(this.timer);
-    this.timer = setTimeout(() => this.layout(), 120);
+    this.timer = setTimeout(() => {
+      this.layout();
+      this.app.conversation.showPlace();
+    }, 120);
   }
 }

@@ -795,7 +795,33 @@ static const char *shown_role(const struct wal_entry *entry)
 
 /* --- preview ------------------------------------------------------------ */
 
-/* Adds texts, and the names of calls in brackets. */
+/* Adds the argument of a call that says most of it; that of a call with a text is the text. */
+static void join_argument(struct joined *joined, const struct wal__json_token *value)
+{
+    static const char *const keys[] = {"command",  "cmd",  "pattern", "query",       "file_path",
+                                       "filePath", "path", "url",     "description", "prompt",
+                                       "subject",  "name", NULL};
+    struct cli_texts texts = {.items = NULL};
+    struct wal_slice text = {value->span.data, value->span.size};
+    struct wal__json_token found;
+
+    if (value->kind == WAL__JSON_STRING) {
+        text = cli_unescape(value, &texts);
+    }
+    found = find_string((struct wal__json_span){text.data, (size_t)text.size}, keys);
+    if (found.kind == WAL__JSON_STRING) {
+        text = cli_unescape(&found, &texts);
+    } else if (value->kind != WAL__JSON_STRING) {
+        text.size = 0;
+    }
+    if (text.size > 0) {
+        join(joined, cli_slice(" "));
+        join(joined, text);
+    }
+    cli_texts_deinit(&texts);
+}
+
+/* Adds texts, and calls with their names in brackets. */
 static void preview_part(void *ctx, const struct wal__message_part *part)
 {
     struct joined *joined = ctx;
@@ -805,6 +831,7 @@ static void preview_part(void *ctx, const struct wal__message_part *part)
         join(joined, cli_slice(joined->size > 0 ? " [" : "["));
         join(joined, cli_unescape(&part->text, &texts));
         join(joined, cli_slice("]"));
+        join_argument(joined, &part->value);
     } else if (part->kind == WAL__PART_RESULT) {
         wal__message_visit_result(&part->value, join_text, joined);
     } else if (part->kind != WAL__PART_THINKING) {

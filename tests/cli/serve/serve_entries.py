@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.environ["AGENTWAL_SOURCE"], "tests/lib/serve"))
 from client import Server, fail, same  # pylint: disable=wrong-import-position
@@ -156,6 +157,13 @@ def check_branch(server):
     same(everything, [node["id"] for node in tree["nodes"]], "nodes")
     same(heads, tree["heads"], "heads of the tree")
     same("message 7", tree["nodes"][7]["text"], "text of a node")
+    server.create("--id", "calls")
+    for values, text in (({"n": 1, "command": "git \"log\""}, "[run] git \"log\""),
+                         ('{"path":"a\\tb"}', "[run] a\tb"), ("*** Begin", "[run] *** Begin"),
+                         ({"n": 1}, "[run]"), (None, "[run]"), ([1], "[run]")):
+        server.append("calls", {"role": "assistant", "content": [
+            {"type": "toolCall", "id": "c", "name": "run", "arguments": values}]})
+        same(text, server.get(API + "/sessions/calls/tree")["nodes"][-1]["text"], "text of a call")
 
 
 def check_parts(server):
@@ -265,6 +273,15 @@ def check_sums(server):
             "usage", "--by", by, "--json").splitlines()],
              server.get(API + "/usage?by=" + by)["usage"], "usage by " + by)
     server.get(API + "/usage?by=hour", 400)
+    # Totals are kept, but not for long.
+    server.append("parts", {"role": "assistant", "model": "later", "content": "x",
+                            "usage": {"input": 7, "output": 1}})
+    end = time.monotonic() + 60
+    while "later" not in [row["model"] for row in
+                          server.get(API + "/usage?by=model")["usage"]]:
+        if time.monotonic() > end:
+            fail("totals are not read again")
+        time.sleep(0.1)
     turns = server.get(API + "/sessions/parts/usage")
     same({"turns", "models"}, set(turns), "usage of a session")
     answer = server.request("GET", API + "/search?q=message")

@@ -6,12 +6,14 @@
 #define AGENTWAL_TOOLS_CARE_CARE_H
 
 #include "agentwal/admin.h"
-#include "tools/cli/json.h"
+#include "tools/cli/session.h"
 
 /* Compacts the store so that no file of it holds what was deleted or redacted, but for the trash,
- * and says what that does not reach. Lists the views that may hold it, or rewrites them. An exit
- * code. */
-int care_erase(const struct cli *cli, bool rewrites_views);
+ * and says what that does not reach, `files` too. Lists the views that may hold it, or rewrites
+ * them. An exit code. */
+int care_erase(const struct cli *cli, bool rewrites_views, const struct cli_texts *files);
+/* Adds the client's file of a session that is erased, or has an entry that is, if it is there. */
+void care_add_file(struct cli_texts *files, const struct wal_session_info *info);
 /* Ends the process for --views without --erase. */
 void care_check_views(const struct cli *cli, bool erases, bool rewrites_views);
 /* Lists the views that may hold what was deleted or redacted, or with `rewrites` brings them up to

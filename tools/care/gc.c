@@ -20,6 +20,7 @@
 /* --- the bytes of each session ------------------------------------------ */
 
 enum {
+    FILES_MAX = 5, /* of clients that are named */
     ROWS = 20,
     ID_COLUMNS = 36
 };
@@ -406,10 +407,42 @@ static bool store_has(const struct cli *cli, const char *name)
     return size > 0 && size < (int)sizeof(path) && access(path, F_OK) == 0;
 }
 
-static void note_erase_limits(const struct cli *cli)
+void care_add_file(struct cli_texts *files, const struct wal_session_info *info)
 {
+    char *path = cli_session_file(info);
+
+    if (path != NULL) {
+        cli_texts_add(files, cli_slice(path));
+    }
+    free(path);
+}
+
+/* Adds the clients' files of the sessions in the trash. */
+static void add_files_of_trash(const struct cli *cli, struct cli_texts *files)
+{
+    const struct wal_session_cursor_options options = {.struct_size = sizeof(options),
+                                                       .flags = WAL_SESSION_CURSOR_TRASH};
+    struct wal_error error = CLI_ERROR_INIT;
+    struct cli_sessions list;
+
+    for (cli_sessions_open(&list, cli->store, &options, &error);
+         cli_sessions_next(&list, &error);) {
+        care_add_file(files, &list.info);
+    }
+    cli_check(cli, cli->items[1], list.status, &error);
+}
+
+static void note_erase_limits(const struct cli *cli, const struct cli_texts *files)
+{
+    for (size_t i = 0; i < files->count && i < FILES_MAX; i++) {
+        cli_note(cli, files->items[i], "still has what was erased; an import may bring it back");
+    }
+    if (files->count > FILES_MAX && !cli->json) {
+        cli_error(cli, CLI_OK, "--erase", "so do %zu more files of clients",
+                  files->count - FILES_MAX);
+    }
     cli_note(cli, "--erase",
-             "not reached: content that wal_blob_put stored, exported files that are no views, "
+             "not reached: content that programs stored apart, exported files that are no views, "
              "backups, snapshots of the file system, and blocks that the device keeps");
     if (store_has(cli, "remote.json")) {
         cli_note(cli, "--erase",
@@ -482,10 +515,11 @@ static enum wal_status compact(const struct cli *cli, struct gc *gc, const char 
 }
 
 /* Says what erasing did not reach, and reports what is left. Returns the exit code. */
-static int finish(const struct cli *cli, struct gc *gc, bool has_erased, int code)
+static int finish(const struct cli *cli, struct gc *gc, const struct cli_texts *files,
+                  bool has_erased, int code)
 {
     if (has_erased) {
-        note_erase_limits(cli);
+        note_erase_limits(cli, files);
         code = cli_worse_code(code, remove_bundles(cli));
     }
     code = cli_worse_code(code, report_readers(cli, gc));
@@ -494,7 +528,7 @@ static int finish(const struct cli *cli, struct gc *gc, bool has_erased, int cod
     return code;
 }
 
-int care_erase(const struct cli *cli, bool rewrites_views)
+int care_erase(const struct cli *cli, bool rewrites_views, const struct cli_texts *files)
 {
     struct gc gc = {.options = WAL_INIT(wal_store_compact_options)};
     enum wal_status status;
@@ -507,7 +541,7 @@ int care_erase(const struct cli *cli, bool rewrites_views)
     }
     /* Also when it failed: what is redacted or deleted is so. */
     code = cli_worse_code(code, care_report_views(cli, cli->store, rewrites_views));
-    return finish(cli, &gc, status == WAL_OK, code);
+    return finish(cli, &gc, files, status == WAL_OK, code);
 }
 
 /* Turns the command line into the options of the library. */
@@ -548,6 +582,7 @@ int verb_gc(struct cli *cli, int argc, char **argv)
         {.name = "rate", .value = &arguments.rate},
         {.name = NULL},
     };
+    struct cli_texts files = {.items = NULL};
     enum wal_status status;
     int code;
 
@@ -556,6 +591,9 @@ int verb_gc(struct cli *cli, int argc, char **argv)
     gc.rewrites_views = arguments.views && !arguments.dry_run;
     cli_use_store(cli, cli->items[1], arguments.dry_run ? WAL_OPEN_READ_ONLY : 0);
     care_trash_count(&gc.trash, cli);
+    if (arguments.erase && !arguments.dry_run) {
+        add_files_of_trash(cli, &files);
+    }
     status = compact(cli, &gc, cli->items[1], &code);
     if (status == WAL_OK && cli->json) {
         code = write_json(cli, &gc, cli->store);
@@ -569,5 +607,8 @@ int verb_gc(struct cli *cli, int argc, char **argv)
         code = looks_at_views(&gc) ? care_print_views(cli, cli->store, gc.rewrites_views, NULL)
                                    : CLI_OK;
     }
-    return finish(cli, &gc, status == WAL_OK && arguments.erase && !arguments.dry_run, code);
+    code =
+        finish(cli, &gc, &files, status == WAL_OK && arguments.erase && !arguments.dry_run, code);
+    cli_texts_deinit(&files);
+    return code;
 }

@@ -552,11 +552,11 @@ static void print_number(const char **separator, uint64_t number, const char *wh
 /* The sessions that stay in spite of a rule. */
 static void print_staying(const struct retain *retain)
 {
-    const char *separator = "staying in any case: ";
+    const char *separator = "kept: ";
 
     print_number(&separator, retain->pinned, "pinned");
     print_number(&separator, retain->claimed, "claimed");
-    print_number(&separator, retain->held, "with forks or children that stay");
+    print_number(&separator, retain->held, "with forks or children that are kept");
     if (separator[0] == ',') {
         putchar('\n');
     }
@@ -594,7 +594,15 @@ static void print(const struct cli *cli, const struct retain *retain, struct wal
     if (!retain->apply && retain->moved > 0) {
         puts("nothing has changed; --apply moves them");
     } else if (retain->moved > 0) {
-        puts("undo: agentwal undelete SESSION; give the space back: agentwal gc --erase");
+        fputs("give the space back: agentwal gc --erase\nundo: ", stdout);
+        cli_print_command(cli, "undelete");
+        for (size_t i = 0; i < retain->plan.count; i++) {
+            if (is_moved(retain, i)) {
+                putchar(' ');
+                cli_print_name(stdout, cli_slice(retain->plan.items[i].id));
+            }
+        }
+        putchar('\n');
     }
 }
 

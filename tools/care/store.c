@@ -577,6 +577,9 @@ static int accept_documents(const struct cli *cli, struct wal_store *store)
 
 int verb_accept_damage(struct cli *cli, int argc, char **argv)
 {
+    struct wal_session_info info = WAL_INIT(wal_session_info);
+    struct wal_error error = CLI_ERROR_INIT;
+
     cli_begin(cli, argc, argv, NULL, 2, 3, 0);
     if (cli->count == 2) {
         int code = accept_all(cli, cli->store);
@@ -584,6 +587,10 @@ int verb_accept_damage(struct cli *cli, int argc, char **argv)
         return cli_worse_code(code, accept_documents(cli, cli->store));
     }
     cli_use_session(cli, cli->items[2]);
+    cli_check(cli, cli->items[2], wal_session_get_info(cli->session, &info, &error), &error);
+    if ((info.flags & WAL_SESSION_DAMAGED) == 0 && !cli->json) {
+        return cli_error(cli, CLI_OK, cli->items[2], "has no damage");
+    }
     cli_need(cli, accept(cli, cli->items[2], cli->session));
     print_accepted(cli, cli->items[2]);
     return CLI_OK;

@@ -196,8 +196,8 @@ int cli_error_status(const struct cli *cli, enum wal_status status, const char *
     return code;
 }
 
-/* The advice for a status, or NULL. */
-static const char *hint(const struct cli *cli, enum wal_status status)
+/* The advice for a status, or NULL; `why` may have it. */
+static const char *hint(const struct cli *cli, enum wal_status status, const char *why)
 {
     if (status == WAL_ENOTSTORE && !cli->makes_store) {
         return "create one with: agentwal init";
@@ -220,7 +220,7 @@ static const char *hint(const struct cli *cli, enum wal_status status)
     if (status == WAL_ELOCKED) {
         return "wait for the process that holds the lock, or end it";
     }
-    if (status == WAL_ENOSPACE) {
+    if (status == WAL_ENOSPACE && strstr(why, "free disk space") == NULL) {
         return "check free space, quotas and the file size limit";
     }
     return NULL;
@@ -257,7 +257,6 @@ int cli_report(const struct cli *cli, const char *what, enum wal_status status,
         .why = wal_status_text(status),
         .cause = "",
         .file = "",
-        .advice = hint(cli, status),
     };
 
     if (status == WAL_OK) {
@@ -266,9 +265,11 @@ int cli_report(const struct cli *cli, const char *what, enum wal_status status,
     if (error != NULL && error->text[0] != '\0') {
         failure.why = error->text;
     }
+    failure.advice = hint(cli, status, failure.why);
     if (error != NULL) {
         const char *cause = strerror(error->sys_errno);
         if (error->sys_errno != 0 && status != WAL_ECALLBACK &&
+            (status != WAL_ENOSPACE || failure.advice != NULL) &&
             strstr(failure.why, cause) == NULL) {
             failure.cause = cause;
         }

@@ -319,6 +319,17 @@ size_t cli_print_name(FILE *file, struct wal_slice name)
     return printed;
 }
 
+void cli_print_command(const struct cli *cli, const char *verb)
+{
+    fputs("agentwal ", stdout);
+    if (!cli->store_is_default) {
+        fputs("--store ", stdout);
+        cli_print_name(stdout, cli_slice(cli_keep_absolute(cli->store_path)));
+        putchar(' ');
+    }
+    fputs(verb, stdout);
+}
+
 void cli_print_cell(struct wal_slice name, size_t columns)
 {
     size_t printed = cli_print_name(stdout, name);

@@ -82,6 +82,9 @@ size_t cli_print_text(FILE *file, struct wal_slice text, size_t columns, bool li
  * become \xNN, so that different names look different. Returns the columns printed. */
 size_t cli_print_name(FILE *file, struct wal_slice name);
 
+/* Prints the beginning of a command of this store: `agentwal [--store DIR] VERB`. */
+void cli_print_command(const struct cli *cli, const char *verb);
+
 /* The same on standard output, as a cell of a table: with blanks up to `columns`. */
 void cli_print_cell(struct wal_slice name, size_t columns);
 

@@ -257,7 +257,8 @@ const char *cli_help_command(const struct cli *cli)
 {
     static char text[64];
 
-    snprintf(text, sizeof(text), "agentwal help %s", cli->verb);
+    snprintf(text, sizeof(text), "agentwal help%s%s", strcmp(cli->verb, "help") == 0 ? "" : " ",
+             strcmp(cli->verb, "help") == 0 ? "" : cli->verb);
     return text;
 }
 
@@ -281,6 +282,9 @@ void cli_parse_number(const struct cli *cli, const char *option, const char *tex
     errno = 0;
     value = strtoull(text, &end, 10);
     if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 || value > max) {
+        if (max == UINT64_MAX) {
+            cli_fail(cli, CLI_USAGE, option, "'%s' is not a number from 0 on", text);
+        }
         cli_fail(cli, CLI_USAGE, option, "'%s' is not a number from 0 to %llu", text,
                  (unsigned long long)max);
     }

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "agentwal/checkpoint.h"
+#include "convert/clients/client.h"
 #include "convert/source/source_lines.h"
 #include "convert/source/source_name.h"
 #include "engine/base/directory.h"
@@ -816,6 +817,30 @@ struct wal_slice cli_session_client(const struct wal_session_info *info)
                          : (struct wal_slice){text, (uint64_t)(blank - text)};
 }
 
+char *cli_session_file(const struct wal_session_info *info)
+{
+    char folder[WAL__CLIENT_PATH_SIZE];
+    const struct wal__client *client = NULL;
+    const char *below = NULL;
+    struct wal__source source;
+
+    if (wal__source_parse(info->source, &source)) {
+        client = wal__client_of_source(source.dialect, source.path, &below);
+    }
+    for (size_t i = 0; client != NULL && i < WAL__CLIENT_FOLDERS; i++) {
+        if (client->folders[i].root == NULL &&
+            wal__client_folder(client, &client->folders[i], folder)) {
+            char *path = cli_format("%s/%s", folder, below);
+
+            if (access(path, F_OK) == 0) {
+                return path;
+            }
+            free(path);
+        }
+    }
+    return NULL;
+}
+
 struct wal_slice cli_session_title(const struct wal_session_info *info, char text[CLI_TEXT_MAX])
 {
     struct wal__source source;
@@ -973,6 +998,9 @@ int cli_print_sessions(const struct cli *cli, const struct wal_session_cursor_op
         status = print_cursor(list, &error);
     }
     wal_session_cursor_close(list);
+    if (status == WAL_END && count == 0 && options->cwd.size > 0 && options->after.size == 0) {
+        cli_note(cli, options->cwd.data, "no session of this directory");
+    }
     if (status == WAL_EINVAL && strstr(error.text, "cursor") != NULL) {
         return cli_error(cli, CLI_USAGE, "--after",
                          "is not a cursor; use the text that --cursor printed");

@@ -102,6 +102,10 @@ void cli_session_json(struct wal__json_out *json, const struct wal_session_info 
  * of its source; else agentwal. */
 struct wal_slice cli_session_client(const struct wal_session_info *info);
 
+/* Returns the path of the file that its client keeps the session in, which is there; the caller
+ * frees it. NULL: there is none. */
+char *cli_session_file(const struct wal_session_info *info);
+
 /* Returns the title, or for a session without one its first message, or the name of its file, which
  * is put into `text`. */
 struct wal_slice cli_session_title(const struct wal_session_info *info, char text[CLI_TEXT_MAX]);

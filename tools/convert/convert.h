@@ -102,6 +102,7 @@ struct convert_outcome {
     uint64_t added;        /* lines that the file lacked */
     uint64_t native_count; /* entries that are not lines of the file */
     uint64_t damaged;      /* entries that cannot be read */
+    uint64_t redacted;     /* entries that are left out */
     bool is_rejected;      /* nothing was written; the error was printed */
 };
 
@@ -138,6 +139,7 @@ struct convert_run {
     bool is_verbose;     /* prints every source and every warning */
     bool prints_summary;
     bool has_followed; /* the first import is complete */
+    bool is_full;      /* the store has no space; the import was stopped */
     bool hides_unread; /* does not name clients whose sessions cannot be read */
     int code;          /* exit code so far */
     struct progress progress;

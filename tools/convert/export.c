@@ -96,7 +96,9 @@ static int write_lines(const struct convert_source *source, struct sink *sink,
         return cli_report(source->cli, source->name, status, &error);
     }
     while (!sink->differs && (status = wal__source_lines_next(&lines, &entry, &error)) != WAL_END) {
-        if (status == WAL_OK && (entry.flags & WAL_ENTRY_REDACTED) == 0) {
+        if (status == WAL_OK && (entry.flags & WAL_ENTRY_REDACTED) != 0) {
+            counts.redacted++;
+        } else if (status == WAL_OK) {
             status = write_line(source, &lines, sink, &entry, &error);
             counts.added += status == WAL_OK && sink->position > sink->old_size ? 1 : 0;
         }
@@ -718,6 +720,7 @@ static void write_json(const struct export *export, const struct item *item, con
     wal__json_out_member_open(&json, "losses", '[');
     cli_json_loss(&json, "session that was not imported", item->path == NULL);
     cli_json_loss(&json, "entries that are no lines of the file", outcome->native_count);
+    cli_json_loss(&json, "redacted entries", outcome->redacted);
     cli_json_loss(&json, "entries that cannot be read", outcome->damaged);
     wal__json_out_close(&json, ']');
     wal__json_out_member_bool(&json, "sharedPath", item->is_shared);
@@ -743,6 +746,10 @@ static void print_result(const struct export *export, const struct item *item, c
         cli_print_name(stdout, cli_slice(item->id));
         printf(", %" PRIu64 " %s added\n", outcome->added,
                cli_plural(outcome->added, "line", "lines"));
+    }
+    if (outcome->redacted > 0) {
+        cli_error(cli, CLI_OK, item->id, "left out: %" PRIu64 " redacted %s", outcome->redacted,
+                  cli_plural(outcome->redacted, "entry", "entries"));
     }
     if (item->is_shared) {
         cli_error(cli, CLI_OK, path, "several sources have this path");

@@ -152,7 +152,8 @@ static void print_flags(const struct cli *cli, const struct wal_import_report *r
                   (const char *)report->view_session.data);
     }
     if ((report->flags & WAL_IMPORT_OTHER_ID) != 0) {
-        cli_error(cli, CLI_OK, report->path.data, "another session has its id; kept as '%.*s'",
+        cli_error(cli, CLI_OK, report->path.data,
+                  "differs from the session of its id; imported as '%.*s'",
                   (int)report->session_id.size, (const char *)report->session_id.data);
     }
 }
@@ -334,7 +335,8 @@ static int32_t on_report(void *ctx, const struct wal_import_report *report)
         run->code = cli_worse_code(run->code, code);
     }
     show_progress(run, run->bytes);
-    return caught != 0 ? STOP : 0;
+    run->is_full = report->status == WAL_ENOSPACE; /* it was printed, once */
+    return caught != 0 || run->is_full ? STOP : 0;
 }
 
 /* ------------------------------------------------------------- summary --- */
@@ -520,7 +522,7 @@ int convert_run_import(struct convert_run *run, struct wal_store *store,
     begin(run, paths, count);
     status = wal_import_tree(store, paths, count, &options, &run->result, &error);
     progress_clear(&run->progress);
-    if (status != WAL_OK && caught == 0) {
+    if (status != WAL_OK && caught == 0 && !run->is_full) {
         return cli_report(run->cli, run->exclude, status, &error);
     }
     return run->code;

@@ -63,7 +63,11 @@ void files_print_change(const struct wal_file_change *change)
         printf("%8" PRIu64 " %8" PRIu64 "  ", change->insertions, change->deletions);
     }
     cli_print_name(stdout, change->path);
-    if (change->kind_before != change->kind_after) {
+    if (change->kind_before == WAL_FILE_ABSENT) {
+        fputs("  (new)", stdout);
+    } else if (change->kind_after == WAL_FILE_ABSENT) {
+        fputs("  (deleted)", stdout);
+    } else if (change->kind_before != change->kind_after) {
         printf("  (%s to %s)", files_kind_name(change->kind_before),
                files_kind_name(change->kind_after));
     } else if ((change->flags & WAL_FILE_CHANGE_MODE) != 0) {
@@ -155,7 +159,8 @@ static void print_rewound(const struct cli *cli, const struct request *request,
         putchar('\n');
     }
     if (result->undo[0] != '\0') {
-        printf("to undo: agentwal rewind ");
+        fputs("to undo: ", stdout);
+        cli_print_command(cli, "rewind ");
         cli_print_name(stdout, cli_slice(cli->items[2]));
         putchar(' ');
         cli_print_name(stdout, cli_slice(result->undo));

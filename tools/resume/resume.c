@@ -786,7 +786,9 @@ static int complete_file(struct continued *continued)
     enum convert_file_state state;
     uint64_t size;
     int code = convert_source_compare(&source, &state, &size, &outcome);
+    /* A file that has what is redacted here is the session's, too. */
     bool is_there = state == CONVERT_FILE_COMPLETE ||
+                    (state == CONVERT_FILE_DIFFERENT && outcome.redacted > 0) ||
                     (state == CONVERT_FILE_MISSING && access(packed, F_OK) == 0);
 
     /* Without the number that a second session of its id has. */
@@ -919,8 +921,8 @@ static void print_row(const struct resume_row *row)
 }
 
 /* Without a terminal: the newest sessions that match. */
-static int print_list(const struct cli *cli, struct resume_list *list, const char *query,
-                      uint64_t limit)
+static int print_list(const struct cli *cli, const char *cwd, struct resume_list *list,
+                      const char *query, uint64_t limit)
 {
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status = WAL_OK;
@@ -945,6 +947,9 @@ static int print_list(const struct cli *cli, struct resume_list *list, const cha
     }
     if (status != WAL_OK) {
         return cli_report(cli, cli->items[1], status, &error);
+    }
+    if (list->count == 0 && cwd != NULL) {
+        cli_note(cli, cwd, "no session of this directory");
     }
     return printed == 0 && query[0] != '\0' ? CLI_NEGATIVE : CLI_OK;
 }
@@ -992,7 +997,7 @@ static int choose(const struct cli *cli, const struct arguments *arguments,
                                                 : "several sessions have these words; without a "
                                                   "terminal to pick one, name one by its id");
     }
-    return print_list(cli, list, query, arguments->limit);
+    return print_list(cli, arguments->cwd, list, query, arguments->limit);
 }
 
 /* Returns the id of the session that the only word names: by its id, or an ending or a beginning

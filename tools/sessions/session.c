@@ -123,10 +123,7 @@ static void print_deleted(const struct cli *cli, const char *id, const char *tit
         }
         printf(" with %llu %s", (unsigned long long)entries,
                cli_plural(entries, "entry", "entries"));
-        if (trashed) {
-            fputs(" to the trash\nundo: agentwal undelete ", stdout);
-            cli_print_name(stdout, cli_slice(id));
-        }
+        fputs(trashed ? " to the trash" : "", stdout);
         putchar('\n');
     } else {
         cli_json_begin(&json);
@@ -138,6 +135,39 @@ static void print_deleted(const struct cli *cli, const char *id, const char *tit
     }
 }
 
+/* Prints the command that takes the sessions of the command line back. */
+static void print_undo(const struct cli *cli, const char *const *ids, int count)
+{
+    fputs("undo: ", stdout);
+    cli_print_command(cli, "undelete");
+    for (int i = 0; i < count; i++) {
+        putchar(' ');
+        cli_print_name(stdout, cli_slice(ids[i]));
+    }
+    putchar('\n');
+}
+
+/* Deletes a session. The user names it, and nothing of it is looked at to decide: it goes as it
+ * is. */
+static void delete_one(struct cli *cli, const char *name, bool erase, struct cli_texts *files)
+{
+    struct wal_session_info info = WAL_INIT(wal_session_info);
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status = wal_session_open(cli->store, cli_slice(name), &cli->session, &error);
+    const char *title;
+
+    cli_check(cli, name, status, &error);
+    cli_check(cli, name, wal_session_get_info(cli->session, &info, &error), &error);
+    title = cli_keep_slice(info.title.size > 0 ? info.title : info.first_text);
+    care_add_file(files, &info);
+    status =
+        erase ? wal_session_delete(cli->session, &error) : wal_session_trash(cli->session, &error);
+    cli_check(cli, name, status, &error);
+    print_deleted(cli, name, title, info.entries, !erase);
+    wal_session_close(cli->session);
+    cli->session = NULL;
+}
+
 int verb_delete(struct cli *cli, int argc, char **argv)
 {
     bool erase = false;
@@ -147,27 +177,38 @@ int verb_delete(struct cli *cli, int argc, char **argv)
         {.name = "views", .flag = &views},
         {.name = NULL},
     };
-    struct wal_session_info info = WAL_INIT(wal_session_info);
-    struct wal_error error = CLI_ERROR_INIT;
-    enum wal_status status;
-    const char *title;
-    const char *id;
+    struct cli_texts files = {.items = NULL};
+    const char **ids;
+    int count;
+    int code = CLI_OK;
 
-    cli_parse_operands(cli, argc, argv, options, 3, 3);
+    cli_parse_operands(cli, argc, argv, options, 3, argc);
     care_check_views(cli, erase, views);
     cli_use_store(cli, cli->items[1], 0);
-    cli_use_session_exact(cli, cli->items[2]);
-    cli_check(cli, cli->items[2], wal_session_get_info(cli->session, &info, &error), &error);
-    id = cli_keep_slice(info.id);
-    title = cli_keep_slice(info.title.size > 0 ? info.title : info.first_text);
-    /* The user names the session, and nothing of it is looked at to decide: it goes as it is. */
-    status =
-        erase ? wal_session_delete(cli->session, &error) : wal_session_trash(cli->session, &error);
-    cli_check(cli, cli->items[2], status, &error);
-    print_deleted(cli, id, title, info.entries, !erase);
-    wal_session_close(cli->session);
-    cli->session = NULL;
-    return erase ? care_erase(cli, views) : CLI_OK;
+    count = cli->count - 2;
+    ids = cli_alloc((size_t)count * sizeof(ids[0]));
+    for (int i = 0; i < count; i++) {
+        struct wal_session_info info = WAL_INIT(wal_session_info);
+        struct wal_error error = CLI_ERROR_INIT;
+
+        cli_use_session_exact(cli, cli->items[2 + i]);
+        cli_check(cli, cli->items[2 + i], wal_session_get_info(cli->session, &info, &error),
+                  &error);
+        ids[i] = cli_keep_slice(info.id);
+        wal_session_close(cli->session);
+        cli->session = NULL;
+    }
+    for (int i = 0; i < count; i++) {
+        delete_one(cli, ids[i], erase, &files);
+    }
+    if (erase) {
+        code = care_erase(cli, views, &files);
+    } else if (!cli->json) {
+        print_undo(cli, ids, count);
+    }
+    cli_texts_deinit(&files);
+    free(ids);
+    return code;
 }
 
 /* Prints {"sessionId",key:value}, or what was done to the session. */
@@ -192,13 +233,18 @@ int verb_undelete(struct cli *cli, int argc, char **argv)
 {
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
-    const char *id;
 
-    cli_begin(cli, argc, argv, NULL, 3, 3, 0);
-    id = cli_find_trashed(cli, cli->items[2]);
-    status = wal_session_undelete(cli->store, cli_slice(id), &error);
-    cli_check(cli, cli->items[2], status, &error);
-    print_changed(cli, cli_slice(id), "undeleted", true, "took the session ", " out of the trash");
+    cli_begin(cli, argc, argv, NULL, 3, argc, 0);
+    for (int i = 2; i < cli->count; i++) {
+        cli->items[i] = (char *)(uintptr_t)cli_find_trashed(cli, cli->items[i]);
+    }
+    for (int i = 2; i < cli->count; i++) {
+        const struct wal_slice id = cli_slice(cli->items[i]);
+
+        status = wal_session_undelete(cli->store, id, &error);
+        cli_check(cli, cli->items[i], status, &error);
+        print_changed(cli, id, "undeleted", true, "took the session ", " out of the trash");
+    }
     return CLI_OK;
 }
 
@@ -345,6 +391,53 @@ int verb_compact_session(struct cli *cli, int argc, char **argv)
     return CLI_OK;
 }
 
+/* Whether the session sees the entry, which is redacted. */
+static bool hides(struct wal_store *store, struct wal_slice id, const char *entry,
+                  struct wal_session_info *info, struct wal_session **session)
+{
+    struct wal_entry found = WAL_INIT(wal_entry);
+    struct wal_session *opened = NULL;
+    bool is_open = wal_session_open(store, id, &opened, NULL) == WAL_OK;
+
+    wal_session_close(*session); /* which `id` may be of */
+    *session = opened;
+    return is_open && wal_session_get_info(opened, info, NULL) == WAL_OK &&
+           wal_entry_get(opened, cli_slice(entry), &found, NULL) == WAL_EREDACTED;
+}
+
+/* Adds the sessions that see the redacted entry: those that the session was forked from, and all
+ * their forks; and the files that clients keep them in. */
+static void find_hidden(const struct cli *cli, const char *entry, struct cli_texts *ids,
+                        struct cli_texts *files)
+{
+    struct wal_session_cursor_options options = WAL_INIT(wal_session_cursor_options);
+    struct wal_session_info info = WAL_INIT(wal_session_info);
+    struct wal_session *session = NULL;
+    struct cli_sessions list;
+    const char *first = NULL;
+
+    if (wal_session_get_info(cli->session, &info, NULL) != WAL_OK) {
+        return;
+    }
+    do {
+        first = cli_keep_slice(info.id);
+    } while (info.parent_id.size > 0 && hides(cli->store, info.parent_id, entry, &info, &session));
+    cli_texts_add(ids, cli_slice(first));
+    for (size_t i = 0; i < ids->count; i++) {
+        options.parent = cli_slice(ids->items[i]);
+        if (hides(cli->store, options.parent, entry, &info, &session)) {
+            care_add_file(files, &info);
+        }
+        for (cli_sessions_open(&list, cli->store, &options, NULL);
+             cli_sessions_next(&list, NULL);) {
+            if (hides(cli->store, list.info.id, entry, &info, &session)) {
+                cli_texts_add(ids, list.info.id);
+            }
+        }
+    }
+    wal_session_close(session);
+}
+
 int verb_redact(struct cli *cli, int argc, char **argv)
 {
     const char *reason = NULL;
@@ -358,8 +451,11 @@ int verb_redact(struct cli *cli, int argc, char **argv)
     };
     struct wal_append_result result = WAL_INIT(wal_append_result);
     struct wal_error error = CLI_ERROR_INIT;
+    struct cli_texts hidden = {.items = NULL};
+    struct cli_texts files = {.items = NULL};
     enum wal_status status;
     const char *entry;
+    int code;
 
     cli_parse_operands(cli, argc, argv, options, 4, 4);
     entry = cli->items[3];
@@ -370,12 +466,21 @@ int verb_redact(struct cli *cli, int argc, char **argv)
     cli_complete_name(cli, 0, CLI_NAME_ENTRY, &entry);
     status = wal_session_redact(cli->session, cli_slice(entry), cli_slice(reason), &result, &error);
     cli_check(cli, entry, status, &error);
+    find_hidden(cli, entry, &hidden, &files);
     if (cli->json) {
         cli_print_appended(cli, cli->session, &result, NULL);
     } else {
         fputs("redacted the entry ", stdout);
         cli_print_name(stdout, cli_slice(entry));
         putchar('\n');
+        for (size_t i = 0; hidden.count > 1 && i < hidden.count; i++) {
+            printf("%s", i == 0 ? "it is hidden in these sessions: " : ", ");
+            cli_print_name(stdout, cli_slice(hidden.items[i]));
+        }
+        fputs(hidden.count > 1 ? "\n" : "", stdout);
     }
-    return erase ? care_erase(cli, views) : CLI_OK;
+    code = erase ? care_erase(cli, views, &files) : CLI_OK;
+    cli_texts_deinit(&hidden);
+    cli_texts_deinit(&files);
+    return code;
 }

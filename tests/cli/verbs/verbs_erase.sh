@@ -86,6 +86,33 @@ agentwal undelete trashed >/dev/null
 agentwal cat trashed | grep -q 'text-in-the-trash-13b7' || fail "the trash was emptied"
 agentwal check >/dev/null || fail "the store is not sound"
 
+# A session of a client, and a fork: what is hidden, left out, and still in the client's file.
+export HOME=$work
+mkdir -p .claude/projects/-srv
+file=$work/.claude/projects/-srv/6f0c2b1e-1111-4222-8333-944455556666.jsonl
+for text in first second; do
+    printf '{"type":"user","uuid":"%s","sessionId":"6f0c2b1e-1111-4222-8333-944455556666",' "$text"
+    printf '"message":{"role":"user","content":"%s of the client"}}\n' "$text"
+done >"$file"
+agentwal import .claude >/dev/null 2>&1
+agentwal fork 55556666 --id fork-of-it >/dev/null
+agentwal fork fork-of-it --id third-fork >/dev/null
+code 0 agentwal redact fork-of-it first
+same "it is hidden in these sessions: $(basename "$file" .jsonl), fork-of-it, third-fork" \
+    "$(tail -n 1 stdout)" "what a redaction hides"
+code 0 agentwal export --dialect source --session 55556666 exported
+grep -q ': left out: 1 redacted entry$' stderr || fail "nothing was left out: $(cat stderr)"
+code 0 agentwal export --dialect source --session 55556666 exported --json
+json 'rows[0]["losses"] == [{"what": "redacted entries", "count": 1}]' stdout
+code 0 agentwal resume 55556666
+same 'claude --resume 6f0c2b1e-1111-4222-8333-944455556666' "$(cat stdout)" \
+    "the command of a session with a redacted entry"
+code 0 agentwal redact third-fork second --erase
+grep -q "^agentwal: $file: still has what was erased" stderr || fail "$(cat stderr)"
+agentwal delete 55556666 fork-of-it third-fork >/dev/null
+code 0 agentwal gc --erase
+grep -q "^agentwal: $file: still has what was erased" stderr || fail "$(cat stderr)"
+
 # The files of a checkpoint, once it is deleted; a copy learns that by merging.
 mkdir files
 echo 'secret-of-a-file-2e70' >files/secret

@@ -98,7 +98,7 @@ agentwal meta old | json 'rows == [{"pinned": True}]'
 chosen "other" --older-than 90d
 agentwal retain --older-than 90d --json | json 'rows[0]["pinned"] == 1'
 code 0 agentwal retain --older-than 90d
-grep -q '^staying in any case: 1 pinned$' stdout || fail "pinned: $(cat stdout)"
+grep -q '^kept: 1 pinned$' stdout || fail "pinned: $(cat stdout)"
 chosen "mid other" --max-bytes $((bytes * 3))
 agentwal pin --off old >/dev/null
 agentwal meta old | json 'rows == [{}]'
@@ -109,7 +109,7 @@ printf '{"type":"message","payload":{}}\n' | agentwal append fork >/dev/null
 chosen "other" --older-than 90d
 agentwal retain --older-than 90d --json | json 'rows[0]["ancestors"] == 1'
 code 0 agentwal retain --older-than 90d
-grep -q '1 with forks or children that stay$' stdout || fail "$(cat stdout)"
+grep -q '1 with forks or children that are kept$' stdout || fail "$(cat stdout)"
 # A fork in the trash passes it on: what was forked from it stays.
 agentwal fork fork --id grandchild >/dev/null
 printf '{"type":"message","payload":{}}\n' | agentwal append grandchild >/dev/null
@@ -139,10 +139,11 @@ chosen "old other" --older-than 90d
 # Moving: the sessions are in the trash, and can be taken back.
 code 0 agentwal retain --older-than 90d --apply
 grep -q '^moved 2 of 4 sessions, ' stdout || fail "moved: $(cat stdout)"
-grep -q 'undo: agentwal undelete' stdout || fail "no way back: $(cat stdout)"
+undo=$(sed -n 's/^undo: //p' stdout)
 same "new mid" "$(listed)" "after --apply"
-agentwal undelete old >/dev/null
-same "new mid old" "$(listed)" "after undelete"
+code 0 bash -c "$undo"
+same "new mid old other" "$(listed)" "after the undo of all"
+agentwal delete other >/dev/null
 agentwal retain --older-than 90d --apply --json | json 'rows[0]["applied"]
     and rows[0]["moved"] == 1 and rows[0]["staying"] == 2'
 code 0 agentwal retain --older-than 90d --apply

@@ -46,6 +46,15 @@ grep -q "^undo: agentwal undelete $first$" stdout || fail "no way back"
 code 1 agentwal delete "$first"
 in_trash "delete twice"
 
+# Several at once, or none if one of them is not there.
+code 1 agentwal delete second nothing-1234
+code 1 agentwal undelete "$first" nothing-1234
+same 1 "$(agentwal list --trash --json | wc -l)" "nothing changed"
+code 0 agentwal --store "$store" delete second fork
+same "undo: agentwal --store $store undelete second fork" "$(tail -n 1 stdout)" "the undo of two"
+code 0 agentwal undelete second fork
+same 2 "$(grep -c '^took the session ' stdout)" "undelete of two"
+
 # It is in no list but that of the trash.
 agentwal list --json | json '[r["sessionId"] for r in rows] == ["fork", "second"]
     and "trashed" not in rows[0]'
@@ -119,7 +128,7 @@ code 1 agentwal undelete second
 grep -q 'session "second" is not in the trash' stderr ||
     fail "undelete of what is not there: $(cat stderr)"
 code 2 agentwal undelete
-code 2 agentwal undelete "$first" more
+code 1 agentwal undelete "$first" more
 code 0 agentwal undelete --json 2c3d4e5f
 json 'rows == [{"sessionId": "first-0a1b2c3d4e5f", "undeleted": True}]' stdout
 same "$before" "$(agentwal cat "$first")" "after undelete"

@@ -660,7 +660,7 @@ static enum wal__line_link find_parent(struct wal__import_lines *lines,
     } else if (strcmp(parsed->parent, own_id) == 0) {
         add_issue(lines, piece, piece->offset, "names itself as its parent");
     } else {
-        add_issue(lines, piece, piece->offset, "its parent is not before it in the file");
+        add_issue(lines, piece, piece->offset, "its parent comes later or not at all");
     }
     parsed->is_inexact = true;
     return WAL__LINK_PREVIOUS;
@@ -743,7 +743,7 @@ static void set_id(struct wal__import_lines *lines, const struct wal__piece *pie
     }
     parsed->is_replay = is_replay(lines, own_id, text);
     if (!parsed->is_replay) {
-        add_issue(lines, piece, piece->offset, "its id is taken; it is kept under another");
+        add_issue(lines, piece, piece->offset, "duplicate id; renamed");
         put_nearest(lines, own_id, parsed->id);
     }
 }

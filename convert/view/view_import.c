@@ -463,7 +463,7 @@ static void set_id(struct wal__view_importer *importer, struct wal__imported_lin
         }
     }
     if (imported->line_id.size > 0 && imported->line.link != WAL__LINK_BEFORE) {
-        report_issue(importer, imported->offset, "its id is taken; it is kept under another");
+        report_issue(importer, imported->offset, "duplicate id; renamed");
     }
     imported->is_inexact |= imported->line.id.size > 0 || imported->line.is_in_conversation;
     text.size = (size_t)snprintf(generated, sizeof(generated), "view-%s", imported->position_hash);

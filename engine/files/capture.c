@@ -503,10 +503,9 @@ static enum wal_status capture_once(struct worker *worker, struct wal__file_reco
         return WAL_OK;
     }
     if (stat.kind != WAL__WORKTREE_REGULAR && stat.kind != WAL__WORKTREE_SYMLINK) {
-        return wal__worktree_fail(error, WAL_ENOTFILE, 0, path,
-                                  stat.kind == WAL__WORKTREE_DIRECTORY
-                                      ? "is a directory"
-                                      : "is a device, socket or pipe");
+        return wal__fail_at(error, WAL_ENOTFILE, 0, path, 0, "is a %s",
+                            stat.kind == WAL__WORKTREE_DIRECTORY ? "directory"
+                                                                 : "device, socket or pipe");
     }
     set_stat(file, &stat);
     file->flags = freshness_flags(&stat, now);

@@ -334,7 +334,9 @@ static enum wal_status check_replaceable(const struct wal__rewind_job *job, cons
     }
     return status == WAL_OK
                ? WAL_OK
-               : wal__worktree_fail(error, status, err, path, "cannot replace the file");
+               : wal__worktree_fail(error, status, err, path,
+                                    err == EBUSY ? "replacing the file, which is a mount point,"
+                                                 : "replacing the file");
 }
 
 /* A parallel run that checks and counts the changes. */

@@ -122,7 +122,7 @@ static enum wal_status write_piece(const struct wal__rewind_job *job,
             status = WAL_EIO;
         }
         if (status != WAL_OK) {
-            return wal__worktree_fail(error, status, err, path, "cannot write the file");
+            return wal__worktree_fail(error, status, err, path, "writing the file");
         }
         WAL__ASSERT(put <= size - done);
         done += put;
@@ -607,9 +607,8 @@ static enum wal_status replace_file(const struct wal__rewind_job *job,
         rewind_temp_name(job, number, name);
         status = io->rename(io->ctx, job->worktree, name, path, &err);
     }
-    return status == WAL_OK
-               ? WAL_OK
-               : wal__worktree_fail(error, status, err, path, "cannot replace the file");
+    return status == WAL_OK ? WAL_OK
+                            : wal__worktree_fail(error, status, err, path, "replacing the file");
 }
 
 static enum wal_status replace_item(void *ctx, void *state, uint32_t item, struct wal_error *error)

@@ -136,7 +136,7 @@ agentwal checkpoint-diff s one two >"$work/result"
 grep -q '^ *2  *1  a.txt$' "$work/result" || fail "a line of a difference"
 grep -q '^ *-  *-  binary$' "$work/result" || fail "a binary difference"
 grep -q 'run.sh  (mode 0755 to 0700)$' "$work/result" || fail "a mode"
-grep -q 'none  (absent to file)$' "$work/result" || fail "a kind"
+grep -q 'none  (new)$' "$work/result" || fail "a kind"
 grep -q '^7 files, +5 -2$' "$work/result" || fail "the totals"
 same "$(agentwal checkpoint-diff s one two)" \
     "$(agentwal checkpoint-diff s one)" "the difference to the disk"

@@ -78,7 +78,7 @@ fi
 # Two clients with one session id: both are kept, and the second is named.
 row p9 1 other >"$project/p9.jsonl"
 code 0 agentwal import "$work/home/.claude"
-grep -qF "$project/p9.jsonl: another session has its id; kept as 'p9~2'" \
+grep -qF "$project/p9.jsonl: differs from the session of its id; imported as 'p9~2'" \
     "$work/stderr" || fail "the same id: $(cat "$work/stderr")"
 
 # --all-files takes what is left out otherwise; a file by its name always is.

@@ -37,31 +37,31 @@ SECRETS = [
     ("authorization", "{\\\"Authorization\\\": \\\"token %s\\\"}", "abc123def456"),
     ("authorization", "then Bearer %s was sent", "Zq3vT8xW2mN5bK7pL9"),
     ("password in a URL", "postgres://ada:%s@db.example/invoices", "Lovelace!1815"),
-    ("value of a secret's name", "export GITLAB_TOKEN=%s", "glpat-secretpart"),
-    ("value of a secret's name", "DB_KEY=%s cargo run", "correcthorse"),
-    ("value of a secret's name", "SECRET='%s'", "battery staple"),
-    ("value of a secret's name", "api_key: \"%s\"", "s3cr3tvalue"),
-    ("value of a secret's name", "\"client_secret\":\"%s\"", "qwertzuiop"),
+    ("value of a secret variable", "export GITLAB_TOKEN=%s", "glpat-secretpart"),
+    ("value of a secret variable", "DB_KEY=%s cargo run", "correcthorse"),
+    ("value of a secret variable", "SECRET='%s'", "battery staple"),
+    ("value of a secret variable", "api_key: \"%s\"", "s3cr3tvalue"),
+    ("value of a secret variable", "\"client_secret\":\"%s\"", "qwertzuiop"),
     # After an escape of JSON in a text, of a URL, of a terminal.
     ("Anthropic key", "{\"out\":\"found\\n%s\"}", "sk-" + "ant-api03-Ab9Qw8Er7Ty6Ui5Op4As"),
     ("GitHub token", "a\\u003c%s", "gh" + "p_26C7e42F292c6912E7710c838347Ae178B4a"),
     ("AWS key", "k%%3D%s", "AK" + "IAIOSFODNN8EXAMPLE"),
     ("Slack token", "\x1b[01;31m%s\x1b[m", "xo" + "xb-223456789012-abcdefGHIJKL"),
     ("Slack token", "\\u001b[31m%s", "xo" + "xb-323456789012-abcdefGHIJKL"),
-    ("value of a secret's name", "DB_KEY\x1b[m\x1b[K=%s", "correctmare"),
-    ("value of a secret's name", "?access_token%%3D%s&b", "a1b2c3d4e5f6"),
+    ("value of a secret variable", "DB_KEY\x1b[m\x1b[K=%s", "correctmare"),
+    ("value of a secret variable", "?access_token%%3D%s&b", "a1b2c3d4e5f6"),
     # Quotes and backslashes in a value.
-    ("value of a secret's name", "\"password\": \"%s\", \"a\"", "it's-mine 7"),
-    ("value of a secret's name", "\"password\": \"%s\"}", "Ab12\\u0026cd\\\"EFGH"),
-    ("value of a secret's name", "{\\\"password\\\": \\\"%s\\\"}", "Ab13\\\\\\\"cdEFGHI"),
+    ("value of a secret variable", "\"password\": \"%s\", \"a\"", "it's-mine 7"),
+    ("value of a secret variable", "\"password\": \"%s\"}", "Ab12\\u0026cd\\\"EFGH"),
+    ("value of a secret variable", "{\\\"password\\\": \\\"%s\\\"}", "Ab13\\\\\\\"cdEFGHI"),
     # The whole value, also where a shell joins it or it has punctuation.
-    ("value of a secret's name", "PASSWORD=abc1%s && make", ",COMMAREST"),
-    ("value of a secret's name", "PASSWORD=abc1%s", ";SEMIREST"),
-    ("value of a secret's name", "PASSWORD=abc1%s", "&AMPREST"),
-    ("value of a secret's name", "PASSWORD=abc1%s make", "\\ BLANKREST"),
-    ("value of a secret's name", "PASSWORD='it%s'", "'\"'\"'sQUOTEREST"),
-    ("value of a secret's name", "PASSWORD='it%s'", "'\\''sESCAPEREST"),
-    ("value of a secret's name", "\"c\":\"PASSWORD='it%s'\"", "'\\\"'\\\"'sJSONREST"),
+    ("value of a secret variable", "PASSWORD=abc1%s && make", ",COMMAREST"),
+    ("value of a secret variable", "PASSWORD=abc1%s", ";SEMIREST"),
+    ("value of a secret variable", "PASSWORD=abc1%s", "&AMPREST"),
+    ("value of a secret variable", "PASSWORD=abc1%s make", "\\ BLANKREST"),
+    ("value of a secret variable", "PASSWORD='it%s'", "'\"'\"'sQUOTEREST"),
+    ("value of a secret variable", "PASSWORD='it%s'", "'\\''sESCAPEREST"),
+    ("value of a secret variable", "\"c\":\"PASSWORD='it%s'\"", "'\\\"'\\\"'sJSONREST"),
     ("password in a URL", "redis://ada:%s@cache.example/0", "ab/cd/SLASHREST"),
     ("authorization", "> Authorization: Digest u=\"ada\", %s\n",
      "response=\"6629fae49393a053\""),
@@ -216,7 +216,7 @@ def check_secrets(store):
     for kind, text, secret in SECRETS:
         if secret in done.stdout or json.dumps(secret)[1:-1] in done.stdout:
             fail("%s is in the page: %s" % (kind, text))
-        if not re.search(r"^agentwal: struck out: %s, \d+ place" % re.escape(kind), done.stderr,
+        if not re.search(r"^agentwal: hidden: %s, \d+ place" % re.escape(kind), done.stderr,
                          re.M):
             fail("%s is not reported: %s" % (kind, done.stderr))
     if SECRETS[0][2][:12] in done.stdout:
@@ -224,14 +224,14 @@ def check_secrets(store):
     kept = [part["text"] for name, parts in parts_of(data).items() if name[0] == "k"
             for part in parts if part["kind"] == "text"]
     if kept != KEPT:
-        fail("struck out without a cause: %r" % [k for k in kept if k not in KEPT])
+        fail("hidden without a cause: %r" % [k for k in kept if k not in KEPT])
     values = parts_of(data)["keys"][0]["arguments"]
     if "plainword" in json.dumps(values) or values["headers"]["Authorization"] == "Zq1" or \
             values["max_tokens"] != 4 or "1815" in str(values["password"]) or \
             values["phone"] != 5551234:
         fail("values of keys: %r" % values)
     values = parts_of(store.view("secrets", "--redact", "555[0-9]*")[0])["keys"][0]["arguments"]
-    if values["phone"] != "[match of --redact struck out]":
+    if values["phone"] != "[match of --redact hidden]":
         fail("a number that matches --redact: %r" % values)
     if data["struck"] < 5 * len(SECRETS):
         fail("counted: %r" % data["struck"])

@@ -371,13 +371,13 @@ static const struct verb_help help_view = {
     .text = "The file has the page of agentwal serve and the session: its conversation, tree,\n"
             "files changed and costs. It loads nothing and sends nothing.\n"
             "\n"
-            "Known forms of secrets are struck out: keys and tokens of providers, private\n"
+            "Known forms of secrets are hidden: keys and tokens of providers, private\n"
             "keys, values of Authorization, passwords in URLs, values of names such as\n"
             "API_KEY. They are counted by kind on standard error. Read the page before you\n"
             "share it: a secret of another form stays. Redacted entries are left out.\n",
     .options =
         {
-            {"--redact PATTERN", "strike out what matches this extended "
+            {"--redact PATTERN", "hide what matches this extended "
                                  "regular expression, too; may be repeated"},
             {"--no-tool-results", "leave the results of tools out"},
             {"--no-paths", "shorten absolute paths to their last name, or to "
@@ -412,7 +412,8 @@ static const struct verb_help help_create = {
 
 static const struct verb_help help_append = {
     .usage = "SESSION [--create] [--each] [--expect-tail ENTRY] [--stream N] "
-             "[--durability durable|written|queued|cluster] < entries.jsonl",
+             "[--durability durable|written|queued|cluster] < entries.jsonl\n"
+             "append SESSION --user TEXT [OPTION]...",
     .summary = "Append entries from standard input, one JSON object per line",
     .text = "A line is an object with \"type\" and \"payload\", and optionally \"id\", "
             "\"parentId\",\n"
@@ -421,6 +422,7 @@ static const struct verb_help help_append = {
     .options =
         {
             {"--create", "create the session if it does not exist"},
+            {"--user TEXT", "a message of the user, instead of standard input"},
             {"--each", "one append and one result per line, instead of one atomic batch"},
             {"--expect-tail ENTRY", "refuse if the last entry is another one"},
             {"--stream N", "another stream than the conversation, which is 0"},
@@ -430,8 +432,8 @@ static const struct verb_help help_append = {
     .examples =
         {
             {"agentwal append 7f3a21c < entries.jsonl", "one atomic batch"},
-            {"agentwal append --create notes < entries.jsonl",
-             "to a session that may not exist yet"},
+            {"agentwal append --create notes --user \"round up\"",
+             "a message, to a session that may not exist yet"},
             {"agent | agentwal append --each --json 7f3a21c",
              "acknowledge each line once it is durable"},
         },
@@ -535,9 +537,10 @@ static const struct verb_help help_compact_session = {
 static const struct verb_help help_redact = {
     .usage = "SESSION ENTRY [--reason TEXT] [--erase] [--views]",
     .summary = "Hide the content of an entry",
-    .text = "The bytes remain in the store until gc --erase, or with --erase until this ends;\n"
-            "docs/keeping.md says what that does not reach. A secret that got into a\n"
-            "session must be revoked.\n",
+    .text = "It is hidden in every session that has the entry: in the one that SESSION was\n"
+            "forked from too; all are printed. This cannot be undone. The bytes stay in the\n"
+            "store until gc --erase; --erase erases them at once. docs/keeping.md says what\n"
+            "erasing does not reach. A secret that got into a session must be revoked.\n",
     .options =
         {
             {"--reason TEXT", "why; shown in its place"},
@@ -554,28 +557,28 @@ static const struct verb_help help_redact = {
 };
 
 static const struct verb_help help_delete = {
-    .usage = "SESSION [--erase] [--views]",
-    .summary = "Move a session to the trash",
-    .text = "Nothing of it is lost before \"agentwal gc --erase\". Until then it can be\n"
-            "taken back: \"agentwal undelete\". Forks of it stay as they are.\n",
+    .usage = "SESSION... [--erase] [--views]",
+    .summary = "Move sessions to the trash",
+    .text = "Until \"agentwal gc --erase\" nothing is lost: \"agentwal undelete\" takes them\n"
+            "back. Their forks stay as they are.\n",
     .options =
         {
-            {"--erase", "delete it for good, and leave no byte of it in any "
-                        "file of the\nstore, but what forks of it see"},
-            {"--views", "with --erase: remove the views of it that the store knows of"},
+            {"--erase", "delete them for good, and leave no byte of them in any file of the\n"
+                        "store, but what forks see"},
+            {"--views", "with --erase: remove their views that the store knows of"},
         },
     .examples =
         {
             {"agentwal delete 01976f2e-7c1a-7b52-9c7d-0d5cba7f3a21", "by the complete id"},
-            {"agentwal delete 0d7f3a21", "by an ending of at least 7 characters"},
+            {"agentwal delete 0d7f3a21 5c2e9b07", "by endings of at least 7 characters"},
             {"agentwal delete \"$(agentwal latest --cwd .)\"",
              "the newest session of this directory"},
         },
 };
 
 static const struct verb_help help_undelete = {
-    .usage = "SESSION",
-    .summary = "Take a session out of the trash",
+    .usage = "SESSION...",
+    .summary = "Take sessions out of the trash",
     .text = "SESSION: an id, a unique prefix of one, or a unique ending of at "
             "least 4\ncharacters, of a session in the trash.\n",
     .examples =
@@ -591,7 +594,7 @@ static const struct verb_help help_pin = {
     .text = "Sets the member \"pinned\" of its metadata.\n",
     .options =
         {
-            {"--off", "no longer"},
+            {"--off", "unpin"},
         },
     .examples =
         {
@@ -945,32 +948,34 @@ static const struct verb_help help_remote = {
              "remote status\n"
              "remote compact [--now] [--anew] [--erase]",
     .summary = "Keep the store in a bucket too, and bring it to other machines",
-    .text = "URL is s3://BUCKET[/PREFIX], with ?endpoint=URL&region=NAME where they are\n"
-            "needed, or file:///DIR. It has no credentials: they come\n"
-            "from the environment, from ~/.aws/credentials, or from the command in\n"
-            "AGENTWAL_REMOTE_CREDENTIALS_COMMAND. add checks that the remote refuses to\n"
-            "replace an object; remove forgets it, and leaves what is there. list shows the\n"
-            "stores that a remote has, with their ids; sessions lists the sessions in them,\n"
-            "as of the last push, without pulling any. push stores what is new and durable.\n"
-            "pull makes a copy that can be read, or brings it up to date. One store writes at\n"
-            "a time: --take-over ends that of the other one, for good. handoff refuses\n"
-            "appends to a session, pushes, and gives it to the machine that resumes it next.\n"
-            "compact makes a base, from which a pull begins, when much was pushed, and\n"
-            "removes what a base of a day has made needless. docs/machines.md has the rest.\n",
+    .text = "URL is s3://BUCKET[/PREFIX], with ?endpoint=URL&region=NAME if needed, or\n"
+            "file:///DIR. Credentials come from the environment, from ~/.aws/credentials, or\n"
+            "from the command in AGENTWAL_REMOTE_CREDENTIALS_COMMAND.\n"
+            "  add       name the remote; refuses one that replaces objects\n"
+            "  remove    forget it; its objects stay\n"
+            "  list      the stores in it, with their ids\n"
+            "  sessions  the sessions in it, as of the last push\n"
+            "  push      upload what is new and durable\n"
+            "  pull      copy a store to DIR, to read it, or update the copy\n"
+            "  handoff   refuse appends to a session, push, and give it to the machine that\n"
+            "            resumes it next\n"
+            "  status    what is pushed\n"
+            "  compact   after many pushes: write a new base for pulls, and remove the\n"
+            "            parts that a base made a day ago has replaced\n"
+            "One store writes at a time; --take-over ends the writing of the other for good.\n"
+            "docs/machines.md has the rest.\n",
     .options =
         {
-            {"--replace", "add: instead of the remote that the store has"},
-            {"--take-over", "push: from another copy of the store; pull: make "
-                            "DIR the store that writes"},
-            {"--follow", "push: ship what becomes durable, as it does; pull: go on "
-                         "with what comes; until interrupted"},
-            {"--rate N", "push --follow: at most N parts a second, each a PUT (20)"},
-            {"--now", "compact: make a base though little was pushed"},
-            {"--anew", "compact: of the whole store, as it is after gc; makes one now"},
-            {"--erase", "compact: as gc --erase, and remove all that the remote "
-                        "had before, at once"},
-            {"--store-id ID", "pull: which store, where the remote has several; sessions: of "
-                              "this one only"},
+            {"--replace", "add: replace the remote that the store has"},
+            {"--take-over", "push: from another copy of the store; pull: make DIR the store that\n"
+                            "writes"},
+            {"--follow", "push: upload records as they become durable; pull: keep the copy\n"
+                         "current; until interrupted"},
+            {"--rate N", "push --follow: at most N parts a second, each a PUT; default 20"},
+            {"--now", "compact: even after few pushes"},
+            {"--anew", "compact: from the whole store as gc left it; implies --now"},
+            {"--erase", "compact: as gc --erase, then remove at once all that the remote had"},
+            {"--store-id ID", "pull, sessions: which of several stores in the remote"},
         },
     .examples =
         {

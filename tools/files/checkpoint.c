@@ -207,6 +207,42 @@ static int create_checkpoint(const struct cli *cli, struct wal_session *session,
     return status == WAL_OK ? CLI_OK : cli_report_file(cli, cli->items[3], status, &error);
 }
 
+/* Whether the current directory, or one above it, has a repository of git. */
+static bool is_work_tree(void)
+{
+    char *path = cli_absolute_path(".");
+    bool is_found = false;
+
+    for (size_t size = strlen(path); size > 0 && !is_found; size--) {
+        char *git = cli_format("%.*s/.git", (int)size, path);
+
+        is_found = (path[size] == '/' || path[size] == '\0') && access(git, F_OK) == 0;
+        free(git);
+    }
+    free(path);
+    return is_found;
+}
+
+/* Ends the process if a name is that of a directory, with the command that records what is below
+ * it. */
+static void refuse_directories(const struct cli *cli)
+{
+    bool is_tracked = is_work_tree();
+    struct stat stat_of;
+
+    for (int i = 4; i < cli->count; i++) {
+        const char *name = cli->items[i];
+
+        if (lstat(name, &stat_of) == 0 && S_ISDIR(stat_of.st_mode)) {
+            cli_fail(cli, CLI_NEGATIVE, name,
+                     "is a directory; to record its files: %s %s%s | agentwal checkpoint %s %s "
+                     "--files-from - -0",
+                     is_tracked ? "git ls-files -coz --exclude-standard" : "find", name,
+                     is_tracked ? "" : " -type f -print0", cli->items[2], cli->items[3]);
+        }
+    }
+}
+
 struct request {
     const char *root;       /* null: the session's directory */
     const char *files_from; /* null: not given */
@@ -250,6 +286,9 @@ int verb_checkpoint(struct cli *cli, int argc, char **argv)
     }
     if (request.is_zero_ended && request.files_from == NULL) {
         cli_fail(cli, CLI_USAGE, "-0", "allowed only with --files-from");
+    }
+    if (request.root == NULL) {
+        refuse_directories(cli);
     }
     cli_open(cli, 0);
     collect_paths(cli, &request, &names);

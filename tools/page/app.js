@@ -175,7 +175,7 @@ class App {
       'Download the entries')) : null,
     this.source.data?.struck ? el('p', { class: 'dim' },
       countText(this.source.data.struck, 'place was', 'places were') +
-      ' struck out when this file was written.') : null);
+      ' hidden when this file was written.') : null);
     if (this.sessions) this.showSubagents(one).catch(() => {});
   }
 

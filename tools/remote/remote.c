@@ -704,7 +704,7 @@ static const struct command *find_command(const struct cli *cli)
         }
     }
     cli_fail(cli, CLI_USAGE, cli->count > 2 ? cli->items[1] : "remote",
-             "what to do is add, remove, list, sessions, push, pull, "
+             "expected add, remove, list, sessions, push, pull, "
              "status, handoff or compact");
 }
 

@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tools/cli/session.h"
 #include "tools/cli/verbs.h"
@@ -604,6 +605,12 @@ static int query_and_print(const struct cli *cli, struct wal_store *store, struc
     }
     wal_search_cursor_close(cursor);
     wal_search_close(handle);
+    if (code == CLI_OK && summary.hits == 0 && isatty(STDERR_FILENO) == 1) {
+        cli_note(cli, NULL,
+                 arguments->deep ? "nothing found"
+                                 : "nothing found; --deep looks into the results of "
+                                   "tools, too");
+    }
     return code == CLI_OK && summary.hits == 0 ? CLI_NEGATIVE : code;
 }
 
@@ -660,7 +667,7 @@ static void print_index(const struct cli *cli, const struct wal_search_update_re
         return;
     }
     size_text(result->index_bytes, size);
-    printf("%llu %s indexed, %llu of them now; the index has %s\n",
+    printf("%llu %s indexed, %llu of them now; index size: %s\n",
            (unsigned long long)result->segments,
            cli_plural(result->segments, "segment", "segments"), (unsigned long long)result->built,
            size);

@@ -43,6 +43,7 @@ static void parse_entry(struct append *append, const char *line, size_t size)
     char what[64];
     char why[160];
     struct wal_entry *entry;
+    bool is_message;
 
     append->line++;
     if (wal__line_is_blank(line, size)) {
@@ -53,7 +54,9 @@ static void parse_entry(struct append *append, const char *line, size_t size)
     entry = &append->entries[append->count];
     if (!cli_entry_read(line, size, &append->texts, entry, why, sizeof(why))) {
         snprintf(what, sizeof(what), "line %zu", append->line);
-        cli_fail(append->cli, CLI_NEGATIVE, what, "%s; %s", why,
+        is_message = strstr(why, "\"role\"") != NULL || strstr(why, "\"content\"") != NULL;
+        cli_fail(append->cli, CLI_NEGATIVE, what, "%s%s; %s", why,
+                 is_message ? "; put a message into {\"type\":\"message\",\"payload\":{...}}" : "",
                  append->tail != NULL ? "the line was not appended" : "nothing was appended");
     }
     entry->stream = append->stream;
@@ -185,6 +188,29 @@ static void append_batch(struct append *append)
     free(input);
 }
 
+/* Appends a message of the user. */
+static void append_message(struct append *append, const char *text)
+{
+    struct wal_append_result result = WAL_INIT(wal_append_result);
+    struct wal__json_out json;
+    char *line = NULL;
+    size_t size = 0;
+    FILE *file = cli_open_memory(&line, &size);
+
+    cli_json_init(&json, file);
+    wal__json_out_open(&json, '{');
+    cli_json_member_text(&json, "type", cli_slice("message"));
+    wal__json_out_member_open(&json, "payload", '{');
+    cli_json_member_text(&json, "role", cli_slice("user"));
+    cli_json_member_text(&json, "content", cli_slice(text));
+    wal__json_out_close(&json, '}');
+    wal__json_out_close_line(&json);
+    (void)fclose(file);
+    parse_entry(append, line, size);
+    send_entries(append, &result);
+    free(line);
+}
+
 /* Sets the tail to expect after an append that expected append->tail. */
 static void advance_tail(struct append *append, const struct wal_append_result *result)
 {
@@ -247,11 +273,13 @@ int verb_append(struct cli *cli, int argc, char **argv)
     const char *durability = "durable";
     const char *expected = NULL;
     bool each = false;
+    const char *user = NULL;
     bool creates = false;
     uint64_t stream = 0;
     const struct cli_option options[] = {
         {.name = "create", .flag = &creates},
         {.name = "each", .flag = &each},
+        {.name = "user", .value = &user},
         {.name = "durability", .value = &durability},
         {.name = "expect-tail", .value = &expected, .max = CLI_ID_MAX, .may_be_empty = true},
         {.name = "stream", .number = &stream, .max = 255},
@@ -278,7 +306,9 @@ int verb_append(struct cli *cli, int argc, char **argv)
         cli_use_session(cli, cli->items[2]);
     }
     append.session = cli->session;
-    if (each) {
+    if (user != NULL) {
+        append_message(&append, user);
+    } else if (each) {
         append_each(&append);
     } else {
         append_batch(&append);

@@ -66,7 +66,9 @@ static int print_latest(const struct cli *cli, const struct wal_session_cursor_o
     }
     wal_session_cursor_close(list);
     if (status == WAL_END) {
-        return cli_error(cli, CLI_NEGATIVE, cli->items[1], "there is no session");
+        return cli_error(
+            cli, CLI_NEGATIVE, options->cwd.size > 0 ? options->cwd.data : cli->items[1],
+            options->cwd.size > 0 ? "no session of this directory" : "there is no session");
     }
     return cli_report(cli, cli->items[1], status, &error);
 }

@@ -761,14 +761,14 @@ static void view_copy_put(struct view_copy *copy, const void *data, size_t size)
     }
 }
 
-/* Adds "[KIND struck out]" and counts it. */
+/* Adds "[KIND hidden]" and counts it. */
 static void view_copy_strike(struct view_copy *copy, enum view_kind kind)
 {
     const char *text = view_kind_text(kind);
 
     view_copy_put(copy, "[", 1);
     view_copy_put(copy, text, strlen(text));
-    view_copy_put(copy, " struck out]", 12);
+    view_copy_put(copy, " hidden]", 8);
     copy->counts[kind]++;
 }
 
@@ -1130,7 +1130,7 @@ void view_filter_report(const struct cli *cli, const struct view_filter *filter)
         uint64_t count = filter->counts[kind];
 
         if (count > 0) {
-            fprintf(stderr, "%s: struck out: %s, %" PRIu64 " %s\n", cli->tool,
+            fprintf(stderr, "%s: hidden: %s, %" PRIu64 " %s\n", cli->tool,
                     view_kind_text((enum view_kind)kind), count,
                     cli_plural(count, "place", "places"));
         }

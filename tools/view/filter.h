@@ -9,19 +9,19 @@
 #include "tools/cli/json.h"
 
 /* Kinds of parts, with their names. */
-#define VIEW_KIND_LIST(X)                     \
-    X(PRIVATE_KEY, "private key")             \
-    X(ANTHROPIC, "Anthropic key")             \
-    X(OPENAI, "OpenAI key")                   \
-    X(GITHUB, "GitHub token")                 \
-    X(AWS, "AWS key")                         \
-    X(SLACK, "Slack token")                   \
-    X(GOOGLE, "Google key")                   \
-    X(JWT, "JSON web token")                  \
-    X(AUTHORIZATION, "authorization")         \
-    X(URL_PASSWORD, "password in a URL")      \
-    X(ASSIGNMENT, "value of a secret's name") \
-    X(PATTERN, "match of --redact")           \
+#define VIEW_KIND_LIST(X)                       \
+    X(PRIVATE_KEY, "private key")               \
+    X(ANTHROPIC, "Anthropic key")               \
+    X(OPENAI, "OpenAI key")                     \
+    X(GITHUB, "GitHub token")                   \
+    X(AWS, "AWS key")                           \
+    X(SLACK, "Slack token")                     \
+    X(GOOGLE, "Google key")                     \
+    X(JWT, "JSON web token")                    \
+    X(AUTHORIZATION, "authorization")           \
+    X(URL_PASSWORD, "password in a URL")        \
+    X(ASSIGNMENT, "value of a secret variable") \
+    X(PATTERN, "match of --redact")             \
     X(PATH, "path")
 
 enum view_kind {

@@ -64,11 +64,11 @@ def cases():
     welded = A[:50] + A
     yield "torn", [A, B[:60]], [(2, SECOND + 60, "torn")]
     yield "torn inside", [A, B[:60] + b"\n", C], [
-        (2, SECOND + 60, "cut short"), (4, None, "its parent is not")]
+        (2, SECOND + 60, "cut short"), (4, None, "its parent comes later")]
     yield "welded", [A, welded, C], [
-        (2, SECOND + 50, "welded"), (3, None, "its parent is not")]
+        (2, SECOND + 50, "welded"), (3, None, "its parent comes later")]
     yield "two values", [A + B, C], [
-        (1, len(A), "welded"), (2, None, "its parent is not")]
+        (1, len(A), "welded"), (2, None, "its parent comes later")]
     yield "bytes after", [A + b" x", b"{}"], [(1, len(A) + 1, "bytes after")]
     yield "NUL bytes", [A, b"\0" * 4096, row(2, 1)], [
         (2, SECOND, "holds NUL")]
@@ -78,7 +78,7 @@ def cases():
     yield "NUL escaped", [row(1, None, b',"x":"\\u0000"'), B], []
     yield "invalid UTF-8", [A, bad, C], [
         (2, SECOND + bad.index(b"\xff"), "invalid UTF-8"),
-        (3, None, "its parent is not")]
+        (3, None, "its parent comes later")]
     yield "overlong UTF-8", [A, overlong], [
         (2, SECOND + overlong.index(b"\xc0"), "invalid UTF-8")]
     yield "surrogate in UTF-8", [A, surrogate], [
@@ -112,17 +112,17 @@ def cases():
     yield "no object", [A, b"7", b'"x"', b"null", b"[]", B], []
     yield "no newline", [A, B, C], []
     yield "parent missing", [A, row(2, 77), C], [
-        (2, SECOND, "its parent is not")]
+        (2, SECOND, "its parent comes later")]
     yield "parent of itself", [A, row(2, 2), C], [
         (2, SECOND, "names itself")]
     yield "cycle of two", [row(1, 2), row(2, 1), C], [
-        (1, 0, "its parent is not")]
+        (1, 0, "its parent comes later")]
     ring = [row(n, (n + 1) % 500) for n in range(500)]
     yield "long cycle", ring, [
-        (n + 1, sum(len(r) + 1 for r in ring[:n]), "its parent is not")
+        (n + 1, sum(len(r) + 1 for r in ring[:n]), "its parent comes later")
         for n in range(499)]
     yield "id twice", [A, B, row(2, 1, b',"role":"user"'), C], [
-        (3, SECOND + len(B) + 1, "its id is taken")]
+        (3, SECOND + len(B) + 1, "duplicate id; renamed")]
     yield "line written again", [A, B, B, C], []
     yield "id of another kind", [A, B.replace(b'"u2"', b"2"), B], []
     header = PI % (3, b"pi-x")
@@ -136,7 +136,7 @@ def cases():
         pi_row(b"c1", b"null")], [(1, 0, "the version is not known")]
     yield "header twice", [header, pi_row(b"d1", b"null"), header,
                            pi_row(b"d2", b'"d1"')], [
-        (3, None, "a second header"), (3, None, "its id is taken")]
+        (3, None, "a second header"), (3, None, "duplicate id; renamed")]
     yield "header torn", [(PI % (3, b"pi-t"))[:40]], [(1, 40, "torn")]
     yield "fields of other types", [
         A, b'{"type":7,"uuid":[],"parentUuid":{},"timestamp":true,'

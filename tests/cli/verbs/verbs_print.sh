@@ -38,6 +38,38 @@ says '^queued 1 entry' agentwal append s --durability queued <<<'{"type":"t","pa
 agentwal append s --each >each < <(line e4 four; line e5 five)
 same 2 "$(grep -c '^appended 1 entry' each)" "append --each"
 
+# What a message lacks, and one that is made.
+code 1 agentwal append s <<<'{"role":"user","content":"bare"}'
+grep -qF '; put a message into {"type":"message","payload":{...}}; nothing was appended' stderr ||
+    fail "a bare message: $(cat stderr)"
+says '^appended 1 entry' agentwal append s --user 'say "hi"'
+agentwal cat s --tail 1 | json 'rows[0]["payload"] == {"role": "user", "content": "say \"hi\""}'
+
+# A directory: the command that records its files, in a work tree or not.
+mkdir -p below/.git below/part
+echo one >below/part/one
+code 1 agentwal checkpoint s all below/part
+same "agentwal: below/part: is a directory; to record its files: find below/part -type f -print0 | \
+agentwal checkpoint s all --files-from - -0" "$(cat stderr)" "a directory"
+says '^checkpoint all: 1 file, ' bash -c "$(sed 's/.*files: //' stderr)"
+cd below
+code 1 agentwal checkpoint s all part
+cd ..
+grep -q ': git ls-files -coz --exclude-standard part | ' stderr || fail "$(cat stderr)"
+says '^deleted the checkpoint all$' agentwal checkpoint-delete s all
+
+# Nothing to say: why.
+for verb in latest list resume; do
+    agentwal $verb --cwd "$work/none" >stdout 2>stderr || true
+    same "agentwal: $work/none: no session of this directory" "$(cat stdout stderr)" "$verb --cwd"
+done
+code 0 agentwal accept-damage s
+same "agentwal: s: has no damage" "$(cat stdout stderr)" "a sound session"
+code 2 agentwal list --limit -1
+same "agentwal: --limit: '-1' is not a number from 0 on" "$(cat stderr)" "a limit"
+code 2 agentwal -v
+grep -q '(see agentwal help)$' stderr || fail "no verb: $(cat stderr)"
+
 echo content >file
 says '^checkpoint c1: 1 file, 8 bytes; 1 new content, ' agentwal checkpoint s c1 file
 gives 'rows[0]["checkpointId"] == "c2" and rows[0]["newBlobs"] == 0' \
@@ -97,7 +129,7 @@ code 0 agentwal export --dialect source --session "${id: -7}" --stdout
 cmp session.jsonl stdout
 code 2 agentwal export --dialect source --session "$id" --stdout --json
 gives 'len(rows) > 5' agentwal dialects --json
-says '^moved the session s \(A title\) with 7 entries to the trash$' \
+says '^moved the session s \(A title\) with 8 entries to the trash$' \
     agentwal delete s
 says '^took the session s out of the trash$' agentwal undelete s
 says '^pinned the session s$' agentwal pin s

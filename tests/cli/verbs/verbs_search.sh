@@ -183,7 +183,7 @@ code 0 agentwal check
 
 # The index: made again, and of a store that may only be read.
 code 0 agentwal index
-grep -Eq '^[0-9]+ segments? indexed, 0 of them now; the index has' stdout || fail "$(cat stdout)"
+grep -Eq '^[0-9]+ segments? indexed, 0 of them now; index size:' stdout || fail "$(cat stdout)"
 rm "$store"/index/*.fts
 agentwal index --json >result
 json 'rows[0]["built"] == rows[0]["segments"] > 0 and rows[0]["indexBytes"] > 0

@@ -644,7 +644,7 @@ KIT_TEST(import_report__issues_of_damaged_lines)
                   "not json\n");
     assert_int_equal(fclose(file), 0);
     must_import(store, "a.jsonl", &seen, &result);
-    assert_non_null(strstr(seen.issues, ":its parent is not before it in the file;"));
+    assert_non_null(strstr(seen.issues, ":its parent comes later or not at all;"));
     assert_non_null(strstr(seen.issues, ":not JSON;"));
     assert_int_equal(seen.last.issue_count, 2);
     seen.issues[0] = '\0';

@@ -212,8 +212,8 @@ KIT_TEST(import_turns__parent_that_several_rows_have_is_the_nearest)
     };
 
     CHECK(rows, "h u1 a1 h~4 u2 a2 h~7 u3",
-          "4:its id is taken; it is kept under another;"
-          "7:its id is taken; it is kept under another;");
+          "4:duplicate id; renamed;"
+          "7:duplicate id; renamed;");
 }
 
 KIT_TEST(import_turns__row_that_was_written_again_is_a_replay)
@@ -229,7 +229,7 @@ KIT_TEST(import_turns__row_that_was_written_again_is_a_replay)
     };
     char text[TEXT_SIZE];
 
-    CHECK(rows, "u1 a1 u2~6 a2", "6:its id is taken; it is kept under another;");
+    CHECK(rows, "u1 a1 u2~6 a2", "6:duplicate id; renamed;");
     describe(kit_session(kit_store(), "S"), text);
     assert_non_null(strstr(text, " a1~4<u2{\"replay\":true} u2~5<a1~4{\"replay\":true} "));
 }

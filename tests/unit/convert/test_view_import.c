@@ -339,7 +339,7 @@ KIT_TEST(view_import__interrupted_append_is_refused)
 KIT_TEST(view_import__issue_is_kept_and_reported)
 {
     static const char *const reasons[] = {"is not JSON", "its parent is not known",
-                                          "its id is taken; it is kept under another"};
+                                          "duplicate id; renamed"};
     struct wal_store *store = kit_store();
     struct wal_session *session = imported(store, 2);
     struct wal_view *view = view_kit_open(store, session, "claude", "root");

@@ -383,7 +383,7 @@ KIT_TEST(rewind_hostile__paths_of_4095_bytes)
             assert_int_equal(answer.info.files_changed, 1);
             expect_content(directory, name, "1\n");
         } else {
-            assert_rewind_refused(&answer, WAL_ETOOBIG, "cannot replace the file");
+            assert_rewind_refused(&answer, WAL_ETOOBIG, "replacing the file");
             expect_content(directory, name, "two\n");
         }
         WAL__ASSERT(close(directory) == 0);
@@ -577,7 +577,7 @@ KIT_TEST(rewind_hostile__permission_is_denied_in_the_middle)
         strike.fails = WAL_EACCESS;
         strike.renames = nth;
         answer = kit_rewind(session, "c");
-        assert_rewind_refused(&answer, WAL_EACCESS, "cannot replace the file");
+        assert_rewind_refused(&answer, WAL_EACCESS, "replacing the file");
         expect_untouched();
         close_watched(store, session);
         assert_int_equal(system("rm -r tree store"), 0);
@@ -595,7 +595,7 @@ KIT_TEST(rewind_hostile__no_space_for_restored_files)
         strike.fails = WAL_ENOSPACE;
         strike.writes = nth;
         answer = kit_rewind(session, "c");
-        assert_rewind_refused(&answer, WAL_ENOSPACE, "cannot write the file");
+        assert_rewind_refused(&answer, WAL_ENOSPACE, "writing the file");
         expect_untouched();
         close_watched(store, session);
         assert_int_equal(system("rm -r tree store"), 0);

@@ -140,6 +140,15 @@ grep -q 'none  (new)$' "$work/result" || fail "a kind"
 grep -q '^7 files, +5 -2$' "$work/result" || fail "the totals"
 same "$(agentwal checkpoint-diff s one two)" \
     "$(agentwal checkpoint-diff s one)" "the difference to the disk"
+agentwal checkpoint-diff s one two --patch >"$work/patch"
+same "$(cat "$work/patch")" "$(agentwal checkpoint-diff s one -p)" "the patch to the disk"
+same 7 "$(grep -c '^diff --git a/' "$work/patch")" "files of a patch"
+grep -A 1 '^diff --git a/run.sh b/run.sh$' "$work/patch" | grep -q '^old mode 100755$' ||
+    fail "the modes of a patch: $(cat "$work/patch")"
+same $'--- a/src/deep.c\n+++ b/src/deep.c\n@@ -1 +1,2 @@\n deep\n+more' \
+    "$(sed -n '\,^--- a/src/deep.c,,$p' "$work/patch")" "the lines of a patch"
+grep -A 3 '^new file mode 100' "$work/patch" | grep -q '^--- /dev/null$' || fail "a new file"
+same "" "$(agentwal checkpoint-diff s two --patch)" "no patch"
 same "" "$(agentwal checkpoint-diff --json s two)" "no difference"
 agentwal show --json s | json '
     rows[0]["changes"] == {"additions": 5, "deletions": 2, "files": 7}'

@@ -644,8 +644,12 @@ static const struct verb_help help_checkpoint_show = {
 };
 
 static const struct verb_help help_checkpoint_diff = {
-    .usage = "SESSION A [B]",
+    .usage = "SESSION A [B] [--patch]",
     .summary = "Show the changes from a checkpoint to another one, or to the files on disk",
+    .options =
+        {
+            {"-p, --patch", "the changed lines, as git does"},
+        },
     .examples =
         {
             {"agentwal checkpoint-diff @latest before-edit", "what changed on disk since"},

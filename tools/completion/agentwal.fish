@@ -260,6 +260,8 @@ complete -c agentwal -n '__fish_seen_subcommand_from checkpoints' -a '(__agentwa
 complete -c agentwal -n '__fish_seen_subcommand_from checkpoints' -F
 complete -c agentwal -n '__fish_seen_subcommand_from checkpoint-show' -a '(__agentwal_sessions)'
 complete -c agentwal -n '__fish_seen_subcommand_from checkpoint-show' -F
+complete -c agentwal -n '__fish_seen_subcommand_from checkpoint-diff' -s p -d 'the changed lines, as git does'
+complete -c agentwal -n '__fish_seen_subcommand_from checkpoint-diff' -l patch -d 'the changed lines, as git does'
 complete -c agentwal -n '__fish_seen_subcommand_from checkpoint-diff' -a '(__agentwal_sessions)'
 complete -c agentwal -n '__fish_seen_subcommand_from checkpoint-diff' -F
 complete -c agentwal -n '__fish_seen_subcommand_from checkpoint-delete' -a '(__agentwal_sessions)'

@@ -11,9 +11,12 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "agentwal/blob.h"
 #include "convert/import/checkpoint_import.h"
 #include "convert/source/checkpoint_manifest.h"
 #include "format/bytes/bytes.h"
@@ -406,8 +409,161 @@ int verb_checkpoint_show(struct cli *cli, int argc, char **argv)
 
 /* --- checkpoint-diff ------------------------------------------------------ */
 
+/* The two sides of a patch. A change is of both in the order of paths. */
+struct patch {
+    const struct cli *cli;
+    struct wal_file_cursor *sides[2]; /* [1] NULL: the files on disk */
+    char *root;
+};
+
+/* Opens a file in memory with the content that a checkpoint has of a path. */
+static int open_recorded(const struct patch *patch, struct wal_file_cursor *side,
+                         struct wal_slice path, struct wal_error *error)
+{
+    struct wal_file file = WAL_INIT(wal_file);
+    struct wal_blob *blob = NULL;
+    char buffer[65536];
+    uint64_t got = 1;
+    int fd = -1;
+    enum wal_status status = wal_file_cursor_next(side, &file, error);
+
+    while (status == WAL_OK && !cli_slice_equal(file.path, path)) {
+        status = wal_file_cursor_next(side, &file, error);
+    }
+    if (status == WAL_OK) {
+        status = wal_blob_open(patch->cli->store, file.digest, &blob, error);
+        fd = memfd_create("patch", 0);
+    }
+    for (uint64_t at = 0; status == WAL_OK && blob != NULL && got > 0; at += got) {
+        status = wal_blob_read(blob, at, buffer, sizeof(buffer), &got, error);
+        if (status == WAL_OK && write(fd, buffer, (size_t)got) != (ssize_t)got) {
+            cli_fail(patch->cli, CLI_FAILED, "--patch", "%s", strerror(errno));
+        }
+    }
+    wal_blob_close(blob);
+    cli_check(patch->cli, patch->cli->items[3], status, error);
+    return fd;
+}
+
+/* Opens the file on disk, or the target of a link. */
+static int open_current(const struct patch *patch, const char *path)
+{
+    char *name = cli_format("%s/%s", patch->root, path);
+    char target[PATH_MAX];
+    ssize_t size = readlink(name, target, sizeof(target));
+    int fd = size < 0 ? open(name, O_RDONLY | O_NOFOLLOW) : -1;
+
+    if (size >= 0) {
+        fd = memfd_create("patch", 0);
+        size = write(fd, target, (size_t)size);
+    }
+    free(name);
+    return fd;
+}
+
+/* Prints what diff prints of the sides, on a terminal without control characters. */
+static void print_lines(const struct patch *patch, const int fds[2], const char *path)
+{
+    static const char *const names[2] = {"AGENTWAL_BEFORE", "AGENTWAL_AFTER"};
+    bool is_terminal = isatty(STDOUT_FILENO) == 1;
+    char files[2][32];
+    char *command;
+    char *line = NULL;
+    size_t capacity = 0;
+    ssize_t size;
+    FILE *diff;
+
+    for (int i = 0; i < 2; i++) {
+        char *label = cli_format("%s%s",
+                                 fds[i] < 0 ? "/dev/null"
+                                 : i == 0   ? "a/"
+                                            : "b/",
+                                 fds[i] < 0 ? "" : path);
+
+        snprintf(files[i], sizeof(files[i]), fds[i] < 0 ? "/dev/null" : "/dev/fd/%d", fds[i]);
+        (void)setenv(names[i], label, 1);
+        free(label);
+    }
+    command = cli_format("exec diff -u --label \"$%s\" --label \"$%s\" %s %s", names[0], names[1],
+                         files[0], files[1]);
+    diff = popen(command, "r"); /* NOLINT(cert-env33-c): no part of it comes from outside */
+    while (diff != NULL && (size = getline(&line, &capacity, diff)) > 0) {
+        if (is_terminal) {
+            cli_print_name(stdout,
+                           (struct wal_slice){line, (uint64_t)(size - (line[size - 1] == '\n'))});
+            putchar('\n');
+        } else {
+            fwrite(line, 1, (size_t)size, stdout);
+        }
+    }
+    if (diff == NULL || WEXITSTATUS(pclose(diff)) > 1) {
+        cli_fail(patch->cli, CLI_FAILED, "--patch", "the program diff cannot be run");
+    }
+    free(line);
+    free(command);
+}
+
+/* Prints the header that git writes, and the lines. */
+static void print_patch(const struct patch *patch, const struct wal_file_change *change,
+                        struct wal_error *error)
+{
+    char *path = cli_copy_slice(change->path);
+    bool is_there[2] = {change->kind_before != WAL_FILE_ABSENT,
+                        change->kind_after != WAL_FILE_ABSENT};
+    const char *const names[2] = {is_there[1] ? "old" : "deleted file",
+                                  is_there[0] ? "new" : "new file"};
+    const uint32_t modes[2] = {change->mode_before, change->mode_after};
+    int fds[2] = {-1, -1};
+
+    for (int i = 0; i < 2; i++) {
+        if (is_there[i]) {
+            fds[i] = patch->sides[i] != NULL
+                         ? open_recorded(patch, patch->sides[i], change->path, error)
+                         : open_current(patch, path);
+        }
+    }
+    fputs("diff --git a/", stdout);
+    cli_print_name(stdout, change->path);
+    fputs(" b/", stdout);
+    cli_print_name(stdout, change->path);
+    putchar('\n');
+    for (int i = 0; i < 2; i++) {
+        if (is_there[i] && modes[0] != modes[1]) {
+            printf("%s mode 100%03" PRIo32 "\n", names[i], modes[i]);
+        }
+    }
+    print_lines(patch, fds, path);
+    for (int i = 0; i < 2; i++) {
+        if (fds[i] >= 0) {
+            close(fds[i]);
+        }
+    }
+    free(path);
+}
+
+/* Opens the sides of a patch. Ends the process after an error. */
+static void open_sides(struct patch *patch, const char *before, const char *after)
+{
+    struct wal_checkpoint_info info = WAL_INIT(wal_checkpoint_info);
+    struct wal_error error = CLI_ERROR_INIT;
+    const char *const ids[2] = {before, after};
+
+    for (int i = 0; i < 2; i++) {
+        enum wal_status status = WAL_OK;
+
+        if (ids[i] != NULL) {
+            status = wal_file_cursor_open(patch->cli->session, cli_slice(ids[i]), &patch->sides[i],
+                                          &error);
+        }
+        cli_check(patch->cli, ids[i], status, &error);
+    }
+    cli_check(patch->cli, before, wal_checkpoint_get_info(patch->sides[0], &info, &error), &error);
+    patch->root = cli_copy_slice(info.root);
+}
+
+/* `patch`: NULL: a line for each. */
 static enum wal_status print_changes(const struct cli *cli, struct wal_file_change_cursor *changes,
-                                     struct wal_error *error)
+                                     const struct patch *patch, struct wal_error *error)
 {
     struct wal_file_changes_info info = WAL_INIT(wal_file_changes_info);
     struct wal_file_change change = WAL_INIT(wal_file_change);
@@ -420,11 +576,13 @@ static enum wal_status print_changes(const struct cli *cli, struct wal_file_chan
         if (cli->json) {
             files_json_change(&json, &change);
             wal__json_out_newline(&json);
+        } else if (patch != NULL) {
+            print_patch(patch, &change, error);
         } else {
             files_print_change(&change);
         }
     }
-    if (status == WAL_END && !cli->json) {
+    if (status == WAL_END && !cli->json && patch == NULL) {
         files_print_totals(&info);
         putchar('\n');
     }
@@ -435,11 +593,17 @@ int verb_checkpoint_diff(struct cli *cli, int argc, char **argv)
 {
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_file_change_cursor *changes = NULL;
+    struct patch patch = {.cli = cli};
+    bool is_patch = false;
+    const struct cli_option options[] = {
+        {.name = "patch", .letter = 'p', .flag = &is_patch},
+        {.name = NULL},
+    };
     enum wal_status status;
     const char *before;
     const char *after;
 
-    cli_begin_session(cli, argc, argv, NULL, 4, 5, WAL_OPEN_READ_ONLY);
+    cli_begin_session(cli, argc, argv, options, 4, 5, WAL_OPEN_READ_ONLY);
     before = cli->items[3];
     after = cli->count > 4 ? cli->items[4] : NULL;
     cli_check_checkpoint_id(cli, "A", before);
@@ -448,9 +612,15 @@ int verb_checkpoint_diff(struct cli *cli, int argc, char **argv)
     cli_complete_name(cli, 0, CLI_NAME_CHECKPOINT, &after);
     status =
         wal_checkpoint_diff(cli->session, cli_slice(before), cli_slice(after), &changes, &error);
-    if (status == WAL_OK) {
-        status = print_changes(cli, changes, &error);
+    if (status == WAL_OK && is_patch) {
+        open_sides(&patch, before, after);
     }
+    if (status == WAL_OK) {
+        status = print_changes(cli, changes, is_patch ? &patch : NULL, &error);
+    }
+    wal_file_cursor_close(patch.sides[0]);
+    wal_file_cursor_close(patch.sides[1]);
+    free(patch.root);
     wal_file_change_cursor_close(changes);
     return cli_report_file(cli, cli->items[0], status, &error);
 }

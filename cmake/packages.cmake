@@ -1,4 +1,4 @@
-# Packages, which cpack makes: nine of Debian, and an archive of the tools that
+# Packages, which cpack makes: ten of Debian, and an archive of the tools that
 # needs no library at all, and has no server and no remotes. tools/package.sh
 # configures, builds and makes them.
 #
@@ -11,7 +11,8 @@
 #                    the same of search, if SQLite was found
 #   libagentwal-remote0.2, libagentwal-remote-dev
 #                    the same of remotes, if libcurl and Expat were found
-#   agentwal         the tools, their manual pages and completions
+#   agentwal         the tools, their manual pages, completions and documents
+#   agentwal-all     nothing; it needs all the others
 #
 # Included after the rules of the install, whose components are runtime,
 # development, tools, and of convert, search and remote PART and
@@ -81,10 +82,8 @@ if(portable_archives AND NOT sanitizers)
       COMPONENT portable EXCLUDE_FROM_ALL)
   endforeach()
   install_pages(portable EXCLUDE_FROM_ALL)
+  install_documents(portable EXCLUDE_FROM_ALL)
   install(FILES LICENSE README.md CHANGELOG.md DESTINATION .
-    COMPONENT portable EXCLUDE_FROM_ALL)
-  install(DIRECTORY tools/example/
-    DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/agentwal/examples
     COMPONENT portable EXCLUDE_FROM_ALL)
 endif()
 
@@ -107,13 +106,14 @@ foreach(part convert search remote)
     list(APPEND parts ${part} ${part}_development)
   endif()
 endforeach()
-set(CPACK_COMPONENTS_ALL ${parts})
+set(CPACK_COMPONENTS_ALL ${parts} everything)
 if(TARGET agentwal_portable)
   list(APPEND CPACK_GENERATOR TGZ)
 endif()
 set(CPACK_COMPONENTS_GROUPING IGNORE)
 set(CPACK_PROJECT_CONFIG_FILE ${PROJECT_SOURCE_DIR}/cmake/cpack_each.cmake)
 set(CPACK_PRE_BUILD_SCRIPTS ${PROJECT_SOURCE_DIR}/cmake/cpack_files.cmake)
+set(CPACK_POST_BUILD_SCRIPTS ${PROJECT_SOURCE_DIR}/cmake/cpack_control.cmake)
 
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
@@ -163,6 +163,21 @@ set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SHLIBDEPS OFF)
 set(CPACK_DEBIAN_TOOLS_PACKAGE_SUGGESTS bash-completion)
 
+# Those of libraries are needed by those of development.
+set(CPACK_DEBIAN_EVERYTHING_PACKAGE_NAME agentwal-all)
+set(CPACK_DEBIAN_EVERYTHING_PACKAGE_SECTION metapackages)
+set(CPACK_DEBIAN_EVERYTHING_PACKAGE_ARCHITECTURE all)
+set(CPACK_DEBIAN_EVERYTHING_PACKAGE_SHLIBDEPS OFF)
+set(needed "agentwal (= ${PROJECT_VERSION})")
+foreach(part development convert_development search_development remote_development)
+  if(part IN_LIST parts)
+    string(TOUPPER ${part} upper)
+    string(APPEND needed
+      ", ${CPACK_DEBIAN_${upper}_PACKAGE_NAME} (= ${PROJECT_VERSION})")
+  endif()
+endforeach()
+set(CPACK_DEBIAN_EVERYTHING_PACKAGE_DEPENDS "${needed}")
+
 # Each begins with a short line; see cpack_each.cmake.
 set(about "agentwal keeps the sessions of AI agents in one crash-safe log.")
 set(CPACK_DEBIAN_RUNTIME_DESCRIPTION
@@ -176,8 +191,8 @@ ${about}
 set(CPACK_DEBIAN_CONVERT_DESCRIPTION
 "session files of AI agents as sessions, and back (shared library)
 ${about}
- This is the library that programs which import session files, or write sessions
- as such files, are linked to.")
+ This is the library that programs which import session files, or write
+ sessions as such files, are linked to.")
 set(CPACK_DEBIAN_CONVERT_DEVELOPMENT_DESCRIPTION
 "session files of AI agents as sessions, and back (development files)
 ${about}
@@ -203,19 +218,39 @@ set(CPACK_DEBIAN_TOOLS_DESCRIPTION
 ${about}
  This is the command agentwal, with its other names and their manual pages.")
 
-# The licence and the changes, in packages alone.
-foreach(part IN LISTS parts)
+set(CPACK_DEBIAN_EVERYTHING_DESCRIPTION
+"session store of AI agents (all packages)
+${about}
+ This package has no files; it needs the command line and the development
+ files of all libraries.")
+
+# In packages alone: the licence, the changes, those of the package as Debian has
+# them, and what lintian need not report.
+string(TIMESTAMP package_time "%a, %d %b %Y %H:%M:%S +0000" UTC)
+foreach(part IN LISTS parts ITEMS everything)
   string(TOUPPER ${part} upper)
-  set(folder
-    ${CMAKE_INSTALL_DATADIR}/doc/${CPACK_DEBIAN_${upper}_PACKAGE_NAME})
+  set(package ${CPACK_DEBIAN_${upper}_PACKAGE_NAME})
+  set(folder ${CMAKE_INSTALL_DATADIR}/doc/${package})
+  set(made ${PROJECT_BINARY_DIR}/packages/${package})
+  file(CONFIGURE OUTPUT ${made}/changelog CONTENT
+"agentwal (@PROJECT_VERSION@) unstable; urgency=medium
+
+  * CHANGELOG.md has the changes.
+
+ -- @CPACK_PACKAGE_CONTACT@  @package_time@
+" @ONLY)
+  file(CONFIGURE OUTPUT ${made}/overrides CONTENT
+"# The package is built where it is used, and nobody there has an address for mail.
+@package@: bogus-mail-host Maintainer *
+@package@: bogus-mail-host-in-debian-changelog *
+" @ONLY)
   install(FILES LICENSE DESTINATION ${folder} RENAME copyright
     COMPONENT ${part} EXCLUDE_FROM_ALL)
-  install(FILES CHANGELOG.md DESTINATION ${folder}
+  install(FILES CHANGELOG.md ${made}/changelog DESTINATION ${folder}
+    COMPONENT ${part} EXCLUDE_FROM_ALL)
+  install(FILES ${made}/overrides RENAME ${package}
+    DESTINATION ${CMAKE_INSTALL_DATADIR}/lintian/overrides
     COMPONENT ${part} EXCLUDE_FROM_ALL)
 endforeach()
-# What docs/tour.md works on.
-install(DIRECTORY tools/example/
-  DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/agentwal/examples
-  COMPONENT tools EXCLUDE_FROM_ALL)
 
 include(CPack)

@@ -22,9 +22,11 @@ foreach(list IN LISTS lists)
   endforeach()
 endforeach()
 
+# A folder after those in it.
 list(REMOVE_DUPLICATES folders)
+list(SORT folders ORDER DESCENDING)
 foreach(folder IN LISTS folders)
-  if(folder MATCHES "/agentwal$")
+  if(folder MATCHES "/agentwal$|/share/doc/agentwal/")
     file(GLOB rest "${folder}/*" "${folder}/.*")
     if(NOT rest)
       file(REMOVE_RECURSE "${folder}")

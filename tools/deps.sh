@@ -53,6 +53,7 @@ abigail-tools       deps_command abidiff
 chromium            deps_command chromium
 dpkg-dev            deps_command dpkg-shlibdeps
 binutils            deps_command objdump
+lintian             deps_command lintian
 nodejs              deps_node
 npm                 deps_command npm
 "

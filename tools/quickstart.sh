@@ -165,10 +165,8 @@ cat <<COMMANDS
     agentwal tree ${fork}
     agentwal help
 
-Without AGENTWAL_STORE the store is ~/.local/share/agentwal. To fill it with the
-sessions of a client:
+Without AGENTWAL_STORE the store is ~/.local/share/agentwal. To fill it with your
+sessions of Claude Code, Codex and other clients:
 
-    agentwal import ~/.claude/projects
-    agentwal import ~/.codex/sessions
-    agentwal import ~/.pi/agent/sessions
+    agentwal adopt
 COMMANDS

@@ -40,7 +40,13 @@ tree=$PWD/copy/build/quickstart
 # The packages -------------------------------------------------------------------
 
 session=$AGENTWAL_SOURCE/tools/example/session.jsonl
-copy/tools/package.sh --build "$tree" "$PWD/packages"
+headers=bindings/node/node_modules/node-api-headers
+if [ -e "$AGENTWAL_SOURCE/$headers" ]; then
+    mkdir -p "copy/$(dirname "$headers")"
+    cp -r "$AGENTWAL_SOURCE/$headers" "copy/$headers"
+fi
+copy/tools/package.sh --build "$tree" "$PWD/packages" | tee steps
+[ "$(grep -c ' \.\.\.$' steps)" -ge 7 ] || fail 'package.sh does not say its steps'
 version=$("$WALBIN/agentwal" --version)
 version=${version#agentwal }
 series=${version%.*}
@@ -54,7 +60,8 @@ search_development=$(echo packages/libagentwal-search-dev_"${version}"_*.deb)
 remote=$(echo packages/libagentwal-remote"${series}"_"${version}"_*.deb)
 remote_development=$(echo packages/libagentwal-remote-dev_"${version}"_*.deb)
 debs=("$runtime" "$development" "$tools" "$convert" "$convert_development"
-    "$search" "$search_development" "$remote" "$remote_development")
+    "$search" "$search_development" "$remote" "$remote_development"
+    packages/agentwal-all_"${version}"_all.deb)
 
 # first_result BIN: what a newcomer does.
 first_result() {
@@ -73,9 +80,16 @@ first_result() {
 
 # Debian packages --------------------------------------------------------------
 
+lintian --allow-root --fail-on error,warning "${debs[@]}" || fail 'lintian'
 for deb in "${debs[@]}"; do
     dpkg-deb --fsys-tarfile "$deb" | tar x
 done
+# What is installed has that size, to a tenth.
+size=$(find usr -type f -printf '%s\n' | awk '{ sum += $1 } END { printf "%d", sum / 1024 }')
+stated=$(for deb in "${debs[@]}"; do dpkg-deb -f "$deb" Installed-Size; done |
+    awk '{ sum += $1 } END { print sum }')
+difference=$((stated > size ? stated - size : size - stated))
+[ "$((difference * 10))" -lt "$size" ] || fail "Installed-Size: $stated kB of $size kB"
 folder=$(dirname "$(find usr -name 'libagentwal.so.*.*.*')")
 for file in usr/bin/agentwal "$folder/libagentwal.so.$version"; do
     ! readelf -S "$file" | grep -q '\.debug_\|\.symtab' ||
@@ -84,7 +98,7 @@ done
 ! readelf -S "$folder/libagentwal.a" | grep -q '\.debug_' ||
     fail 'the static library is not stripped'
 rm -rf usr
-[ "$(find packages -name '*.deb' | wc -l)" -eq 9 ]
+[ "$(find packages -name '*.deb' | wc -l)" -eq 10 ]
 for deb in "$search" "$tools"; do
     dpkg-deb -f "$deb" Depends | grep -q libsqlite3-0 ||
         fail "$deb does not depend on libsqlite3-0"
@@ -111,14 +125,10 @@ for deb in "${debs[@]}"; do
     dpkg-deb -f "$deb" Depends
 done | tr ',' '\n' | sed 's/(.*//' | tr -d ' ' | grep -v agentwal | sort -u |
     xargs dpkg-query -s >root/var/lib/dpkg/status
-# The script after the installation calls ldconfig, which is this one.
-mkdir bin
-printf '#!/bin/sh\ntouch %s/ldconfig-called\n' "$PWD" >bin/ldconfig
-chmod +x bin/ldconfig
 as_root=()
 [ "$(id -u)" -eq 0 ] || as_root=(unshare --map-root-user)
 in_root() {
-    PATH=$PWD/bin:$PATH:/usr/sbin:/sbin "${as_root[@]}" dpkg --root="$root" \
+    PATH=$PATH:/usr/sbin:/sbin "${as_root[@]}" dpkg --root="$root" \
         --force-not-root --force-script-chrootless --no-triggers \
         --log=/dev/null "$@" >dpkg.log 2>&1 || { cat dpkg.log && fail "$*"; }
 }
@@ -130,7 +140,10 @@ LD_LIBRARY_PATH=$root/$folder first_result "$root/usr/bin"
 elapsed=$((($(ticks) - begin) / $(getconf CLK_TCK)))
 printf 'from the packages to the first result: %d s\n' "$elapsed"
 [ "$elapsed" -lt 10 ] || fail 'too long'
-[ -e ldconfig-called ] || fail 'ldconfig was not called'
+for deb in "$runtime" "$convert" "$search" "$remote"; do
+    dpkg-deb -I "$deb" triggers | grep -qx 'activate-noawait ldconfig' ||
+        fail "$deb does not trigger ldconfig"
+done
 for page in agentwal walcat walcheck; do
     [ -L "$root/usr/bin/$page" ] || [ "$page" = agentwal ] ||
         fail "$page is no link"
@@ -139,6 +152,13 @@ for page in agentwal walcat walcheck; do
     gzip -t "$root/usr/share/man/man1/$page.1.gz"
 done
 gzip -t "$root"/usr/share/doc/agentwal/CHANGELOG.md.gz
+# Each document that help names.
+LD_LIBRARY_PATH=$root/$folder "$root/usr/bin/agentwal" help --json |
+    grep -o 'docs/[a-z]*\.md' | sort -u >named
+[ -s named ] || fail 'help names no document'
+while read -r document; do
+    [ -s "$root/usr/share/doc/agentwal/$document" ] || fail "no $document"
+done <named
 cmp "$AGENTWAL_SOURCE/LICENSE" "$root"/usr/share/doc/agentwal/copyright
 diff -r "$AGENTWAL_SOURCE/tools/example" \
     "$root"/usr/share/doc/agentwal/examples
@@ -217,7 +237,7 @@ printf 'hello\n' | examples/shared_agent store | grep -qF 'down. (end)' ||
     fail 'examples/shared_agent'
 unset LD_LIBRARY_PATH
 
-in_root -P agentwal libagentwal-convert-dev "libagentwal-convert$series" \
+in_root -P agentwal-all agentwal libagentwal-convert-dev "libagentwal-convert$series" \
     libagentwal-search-dev "libagentwal-search$series" \
     libagentwal-remote-dev "libagentwal-remote$series" libagentwal-dev "libagentwal$series"
 left=$(find root -mindepth 1 -not -path 'root/var*')
@@ -232,7 +252,8 @@ portable=$(echo "$PWD"/anywhere/agentwal-"$version"-linux-*)
 ! readelf -lW "$portable/bin/agentwal" | grep -q 'INTERP\|DYNAMIC' ||
     fail 'the portable program needs libraries'
 for file in LICENSE README.md CHANGELOG.md share/man/man1/agentwal.1 \
-    share/zsh/site-functions/_agentwal share/doc/agentwal/examples/session.jsonl; do
+    share/zsh/site-functions/_agentwal share/doc/agentwal/examples/session.jsonl \
+    share/doc/agentwal/docs/tour.md; do
     [ -s "$portable/$file" ] || fail "the archive has no $file"
 done
 first_result "$portable/bin"
@@ -243,6 +264,14 @@ if unshare --map-root-user true 2>/dev/null || [ "$(id -u)" -eq 0 ]; then
     "${alone[@]}" /bin/agentwal --store /store import /session.jsonl
     "${alone[@]}" /bin/walcheck /store
 fi
+
+# Packages of languages ------------------------------------------------------------
+
+mkdir language
+tar xzf packages/agentwal-"$version".tgz -C language
+(cd language/package && node -e 'require(".").Store') || fail 'the package of Node.js'
+python3 -m zipfile -e packages/agentwal-"$version"-*.whl language
+(cd language && python3 -c 'import agentwal; agentwal.open') || fail 'the package of Python'
 
 # Uninstalling -------------------------------------------------------------------
 

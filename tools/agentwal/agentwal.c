@@ -48,7 +48,10 @@ static const char names_text[] =
     "beginnings or endings of them.\n"
     "\n"
     "Exit codes: 0 done; 1 the answer is no (damage found, conflict, not\n"
-    "found); 2 the command line is wrong; 3 could not do it.\n";
+    "found); 2 the command line is wrong; 3 could not do it.\n"
+    "\n"
+    "Documents, which help names as docs/keeping.md, are in share/doc/agentwal of\n"
+    "the folder that agentwal was installed to, such as /usr.\n";
 
 /* Prints a text that starts at the column `indent`, broken between words. */
 static void print_indented(FILE *file, const char *text, int indent)
@@ -176,7 +179,7 @@ static void help_print_overview(void)
     print_options(stdout, common_options);
     fputs(names_text, stdout);
     printf("\nSee agentwal help VERB for its options and examples. Begin with:\n"
-           "  agentwal import ~/.claude\n"
+           "  agentwal adopt\n"
            "  agentwal list\n");
 }
 

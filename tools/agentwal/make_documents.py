@@ -101,7 +101,9 @@ def man(rows, common):
             ("COLUMNS", "The width of the output.")):
         yield ".TP\n.B %s\n%s" % (name, text.replace("~", "\\(ti"))
     yield (".SH SEE ALSO\n.BR walcat (1),\n.BR walcheck (1):\n"
-           "names of the same program for a store that is the first operand.")
+           "names of the same program for a store that is the first operand.\n"
+           "Documents such as docs/keeping.md are in /usr/share/doc/agentwal, or in\n"
+           "share/doc/agentwal of another folder that agentwal was installed to.")
 
 
 # --- zsh ---------------------------------------------------------------------

@@ -37,10 +37,10 @@ static const struct verb_help help_import = {
 static const struct verb_help help_adopt = {
     .usage = "[--yes] [--install | --uninstall]",
     .summary = "Find the clients of this user, and import their sessions",
-    .text = "Prints the folders of Claude Code, Codex, pi and OpenCode with the number of\n"
-            "sessions and what is left out, asks, and imports. CLAUDE_CONFIG_DIR, CODEX_HOME,\n"
-            "PI_CODING_AGENT_DIR and XDG_DATA_HOME are respected. Without a terminal and\n"
-            "without --yes only the plan is printed.\n",
+    .text = "Prints the folders of Claude Code, Codex, pi, OpenCode and the other clients of\n"
+            "\"agentwal dialects\" with the number of sessions and what is left out, asks, and\n"
+            "imports. Variables that move a folder, such as CLAUDE_CONFIG_DIR, are respected.\n"
+            "Without a terminal and without --yes only the plan is printed.\n",
     .options =
         {
             {"-y, --yes", "do not ask"},

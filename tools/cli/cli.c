@@ -786,8 +786,8 @@ static void make_parents(const struct cli *cli, const char *path)
 static _Noreturn void fail_missing(const struct cli *cli, const char *path)
 {
     cli_end(cli, cli_error_status(cli, WAL_ENOTSTORE, path,
-                                  "there is no store yet; create one with: agentwal init, "
-                                  "or import sessions with: agentwal import PATH"));
+                                  "there is no store yet; import your sessions with: agentwal "
+                                  "adopt, or create one with: agentwal init"));
 }
 
 /* Whether there is nothing, or what a creation left that was cut short: it is repeated (SPEC

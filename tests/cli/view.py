@@ -418,11 +418,52 @@ def check_damage(store):
         fail("damage is not reported: " + done.stderr)
 
 
+def check_file(store):
+    """A file is read without a store; that of a session is the session."""
+    folder = store.environment["HOME"]
+    path = os.path.join(folder, "line.jsonl")
+    elsewhere = os.path.join(folder, "else")
+    os.mkdir(elsewhere)
+
+    def write(where, text):
+        with open(where, "w", encoding="utf-8") as file:
+            for at, role in enumerate(("user", "assistant")):
+                file.write(json.dumps({
+                    "type": role, "uuid": "l%d" % at, "parentUuid": "l0" if at else None,
+                    "sessionId": "line", "cwd": CWD, "timestamp": "2026-02-03T09:00:0%dZ" % at,
+                    "message": {"role": role, "content": text + " " + role}}) + "\n")
+
+    write(path, "first")
+    write(os.path.join(elsewhere, "line.jsonl"), "second")
+    without = Store(os.path.join(folder, "without"))
+    for one, has_session in ((without, False), (store, False), (store, True)):
+        if has_session:
+            one.run("import", path)
+            one.append("line", [user("l2", "added to the session")])
+        data, _, _ = one.view(path)
+        texts = [part["text"] for entry in data["entries"] for part in entry["parts"]]
+        added = ["added to the session"] if has_session else []
+        if texts != ["first user", "first assistant"] + added:
+            fail("the page of a file: %r" % texts)
+        for verb in (("cat", "--text"), ("tree",)):
+            if ("added" in one.run(*verb, path).stdout) != has_session:
+                fail("%s of a file" % verb[0])
+        # Another file with the name of one that was imported.
+        if "second user" not in one.run("cat", os.path.join(elsewhere, "line.jsonl")).stdout:
+            fail("a file with the name of another one")
+    if os.path.exists(without.environment["AGENTWAL_STORE"]):
+        fail("a store was made")
+    if "no such session" not in store.run("cat", os.path.join(folder, "none.jsonl"),
+                                          code=1).stderr:
+        fail("a file that is not there")
+    without.run("cat", os.path.join(folder, "none.jsonl"), code=3)
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         store = Store(folder)
         for check in (check_whole, check_secrets, check_redacted, check_options, check_hostile,
-                      check_patches, check_time, check_damage):
+                      check_patches, check_time, check_file, check_damage):
             check(store)
 
 

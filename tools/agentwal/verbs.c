@@ -190,7 +190,7 @@ static const struct verb_help help_cat = {
     .examples =
         {
             {"agentwal cat --text @latest", "read the newest conversation"},
-            {"agentwal cat --tail 5 7f3a21c", "its last five entries"},
+            {"agentwal cat --text session.jsonl", "read a file of a client, without a store"},
             {"agentwal cat --follow 7f3a21c", "watch a session"},
         },
 };
@@ -369,7 +369,8 @@ static const struct verb_help help_view = {
     .usage = "SESSION [OPTION]...",
     .summary = "Write a session as one HTML file, to read and to share",
     .text = "The file has the page of agentwal serve and the session: its conversation, tree,\n"
-            "files changed and costs. It loads nothing and sends nothing.\n"
+            "files changed and costs. It loads nothing and sends nothing. SESSION may also be\n"
+            "the file of a client; it is not imported.\n"
             "\n"
             "Known forms of secrets are hidden: keys and tokens of providers, private\n"
             "keys, values of Authorization, passwords in URLs, values of names such as\n"
@@ -387,6 +388,7 @@ static const struct verb_help help_view = {
     .examples =
         {
             {"agentwal view @latest >page.html", "the session used last"},
+            {"agentwal view session.jsonl >page.html", "a file, without a store"},
             {"agentwal view 7f3a9c1 --no-paths --redact acme >page.html",
              "without the names of a customer"},
         },

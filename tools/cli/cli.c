@@ -790,9 +790,7 @@ static _Noreturn void fail_missing(const struct cli *cli, const char *path)
                                   "adopt, or create one with: agentwal init"));
 }
 
-/* Whether there is nothing, or what a creation left that was cut short: it is repeated (SPEC
- * 3.7). */
-static bool is_missing(const char *path)
+bool cli_is_missing(const char *path)
 {
     static const char *const left[] = {".", "..", "log", "pack", "index", "LOCK", "MANIFEST.new"};
     const struct dirent *entry;
@@ -819,7 +817,7 @@ static bool is_missing(const char *path)
 
 void cli_require_store(const struct cli *cli, const char *path)
 {
-    if (is_missing(path)) {
+    if (cli_is_missing(path)) {
         fail_missing(cli, path);
     }
 }
@@ -844,7 +842,7 @@ static void warn_if_shared(const struct cli *cli, const char *path)
 
 struct wal_store *cli_open_store(const struct cli *cli, const char *path, uint32_t flags)
 {
-    bool missing = is_missing(path);
+    bool missing = cli_is_missing(path);
     struct wal_open_options options;
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_store *store = NULL;

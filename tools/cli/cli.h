@@ -257,6 +257,10 @@ void cli_use_store(struct cli *cli, const char *path, uint32_t flags);
 /* Closes cli->session and cli->store. Returns the worse of `code` and the code of closing. */
 int cli_close(const struct cli *cli, int code);
 
+/* Whether there is nothing, or what a creation left that was cut short: it is repeated (SPEC
+ * 3.7). */
+bool cli_is_missing(const char *path);
+
 /* For verbs that do not use cli_open_store: when there is nothing at the path, prints how to make a
  * store. */
 void cli_require_store(const struct cli *cli, const char *path);
@@ -293,6 +297,10 @@ int cli_find_session(const struct cli *cli, struct wal_store *store, const char 
 
 /* The same of cli->store; the session is cli->session then, which the program closes. */
 void cli_use_session(struct cli *cli, const char *name);
+
+/* Opens the store for reading, and the session; or, if the name is the path of a file that the
+ * store has no session of, a store in memory with the session of the file. */
+void cli_use_session_or_file(struct cli *cli, const char *store, const char *name);
 
 /* As cli_use_session, without id prefixes: for commands that would affect another session when they
  * are repeated, for example delete. */

@@ -11,9 +11,11 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "agentwal/checkpoint.h"
+#include "agentwal/import.h"
 #include "convert/clients/client.h"
 #include "convert/source/source_lines.h"
 #include "convert/source/source_name.h"
@@ -588,6 +590,83 @@ void cli_use_session(struct cli *cli, const char *name)
 void cli_use_session_exact(struct cli *cli, const char *name)
 {
     cli_need(cli, open_by_name(cli, cli->store, name, true, &cli->session));
+}
+
+/* Whether the name is a path of a file. What has neither a slash nor a dot is an id. */
+static bool is_path(const char *name)
+{
+    struct stat found;
+
+    return strpbrk(name, "/.") != NULL && stat(name, &found) == 0 && S_ISREG(found.st_mode);
+}
+
+/* Whether the name is the id of a session, or the path of a file that a session has all of, or had
+ * when it was imported. */
+static bool is_known(struct wal_store *store, const char *name)
+{
+    struct candidates found = {.items = NULL};
+    struct wal_session *session = NULL;
+    struct cli_sessions list;
+    char *file = realpath(name, NULL);
+    bool is_found = wal_session_open(store, cli_slice(name), &session, NULL) == WAL_OK;
+
+    wal_session_close(session);
+    for (cli_sessions_open(&list, store, NULL, NULL); cli_sessions_next(&list, NULL);) {
+        add_source(&found, &list.info, file);
+    }
+    for (size_t i = 0; i < found.count; i++) {
+        is_found = is_found || is_file(store, found.items[i].id, file);
+        free(found.items[i].id);
+    }
+    free(found.items);
+    free(file);
+    return is_found;
+}
+
+/* Imports the file into a store in memory, and opens its session. */
+static void use_file(struct cli *cli, const char *name)
+{
+    const struct wal_open_options options = cli_open_options(cli, WAL_OPEN_MEMORY);
+    struct wal_session_info info = WAL_INIT(wal_session_info);
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal_session_cursor *list = NULL;
+    char *path = cli_absolute_path(name);
+    enum wal_status status = wal_open(NULL, &options, &cli->store, &error);
+
+    cli->opened = name;
+    if (status == WAL_OK) {
+        status = wal_import_file(cli->store, cli_slice(path), NULL, NULL, &error);
+    }
+    if (status == WAL_OK) {
+        status = wal_session_cursor_open(cli->store, NULL, &list, &error);
+    }
+    if (status == WAL_OK) {
+        status = wal_session_cursor_next(list, &info, &error);
+    }
+    if (status == WAL_OK) {
+        status = wal_session_open(cli->store, info.id, &cli->session, &error);
+    }
+    wal_session_cursor_close(list);
+    free(path);
+    if (status == WAL_END) {
+        cli_fail(cli, CLI_NEGATIVE, name, "has no session");
+    }
+    cli_check(cli, name, status, &error);
+}
+
+void cli_use_session_or_file(struct cli *cli, const char *store, const char *name)
+{
+    bool is_file_name = is_path(name);
+
+    if (!is_file_name || !cli_is_missing(store)) {
+        cli_use_store(cli, store, WAL_OPEN_READ_ONLY);
+    }
+    if (is_file_name && (cli->store == NULL || !is_known(cli->store, name))) {
+        cli_need(cli, cli_close(cli, CLI_OK));
+        use_file(cli, name);
+    } else {
+        cli_use_session(cli, name);
+    }
 }
 
 const char *cli_session_id(const struct cli *cli, struct wal_store *store, const char *name)

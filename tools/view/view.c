@@ -266,8 +266,7 @@ int view_run(struct cli *cli, int argc, char **argv)
                  "the page is not for a terminal; write it to a file: "
                  "agentwal view SESSION >page.html");
     }
-    cli_use_store(cli, cli->items[0], 0);
-    cli_use_session(cli, cli->items[1]);
+    cli_use_session_or_file(cli, cli->items[0], cli->items[1]);
     view.store = cli->store;
     view.session = cli->session;
     print(cli, &view);

@@ -1049,10 +1049,10 @@ static int show_session(struct cli *cli, const struct arguments *arguments)
 
     if (view.follow) {
         live_use_store(cli, cli->items[0], "cannot be followed: --follow needs write permission");
+        cli_use_session(cli, cli->items[1]);
     } else {
-        cli_use_store(cli, cli->items[0], WAL_OPEN_READ_ONLY);
+        cli_use_session_or_file(cli, cli->items[0], cli->items[1]);
     }
-    cli_use_session(cli, cli->items[1]);
     cli_complete_name(cli, view.stream, CLI_NAME_ENTRY | CLI_NAME_HEAD, &view.branch);
     cli_complete_name(cli, view.stream, CLI_NAME_ENTRY, &view.up_to);
     damage_code = report_damage(cli, cli->session);

@@ -54,6 +54,7 @@ offers 'agentwal fork --at x b' beta
 offers 'agentwal append alpha --e' --each --expect-tail
 offers 'agentwal append alpha --durability ' durable written queued cluster
 offers 'agentwal resume alpha --in co' codex copilot
+offers 'agentwal delete alpha be' beta
 offers 'agentwal search --role t' title tool
 offers 'agentwal rewind alpha f' first
 offers 'agentwal rewind alpha first --e' --expect
@@ -91,6 +92,8 @@ unset AGENTWAL_STORE
 offers 'agentwal --store st' stores
 offers 'agentwal list --store stores/o' stores/one stores/other
 offers 'agentwal --store stores/other show ' @latest
+agentwal --store other-ids create --id 01a20720-ce96-715b-b3df-6a54ee3bcc40 2>/dev/null >/dev/null
+offers 'agentwal --store other-ids show e3' e3bcc40
 offers 'agentwal --store stores/none show '
 offers 'agentwal show --store=stores/one be' beta
 # shellcheck disable=SC2088

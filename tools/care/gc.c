@@ -590,6 +590,7 @@ int verb_gc(struct cli *cli, int argc, char **argv)
     read_options(cli, &arguments, &gc.options);
     gc.rewrites_views = arguments.views && !arguments.dry_run;
     cli_use_store(cli, cli->items[1], arguments.dry_run ? WAL_OPEN_READ_ONLY : 0);
+    cli_note_interrupts();
     care_trash_count(&gc.trash, cli);
     if (arguments.erase && !arguments.dry_run) {
         add_files_of_trash(cli, &files);

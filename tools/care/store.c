@@ -458,6 +458,10 @@ static void print_migration(const struct cli *cli, const struct wal_migrate_resu
 {
     struct wal__json_out json;
 
+    if (!cli->json && migration->from == migration->to && migration->sessions == 0) {
+        printf("has version %" PRIu64 " already\n", (uint64_t)migration->to);
+        return;
+    }
     if (!cli->json) {
         printf("migrated from version %" PRIu64 " to %" PRIu64 ": %" PRIu64 " %s\n",
                (uint64_t)migration->from, (uint64_t)migration->to, (uint64_t)migration->sessions,

@@ -69,6 +69,7 @@ int verb_backup(struct cli *cli, int argc, char **argv)
     enum wal_status status;
 
     cli_begin(cli, argc, argv, NULL, 3, 3, WAL_OPEN_READ_ONLY);
+    cli_note_interrupts();
     progress_init(&progress, !cli->no_progress);
     options.progress = show_progress;
     options.ctx = &progress;

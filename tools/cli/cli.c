@@ -351,6 +351,26 @@ bool cli_output_is_read(void)
            (poll(&output, 1, 0) <= 0 || (output.revents & (POLLERR | POLLHUP | POLLNVAL)) == 0);
 }
 
+/* Says that the work can be repeated, and ends as without a handler. */
+static void note_signal(int number)
+{
+    static const char text[] = "agentwal: interrupted: run it again to go on\n";
+
+    (void)!write(STDERR_FILENO, text, sizeof(text) - 1);
+    (void)signal(number, SIG_DFL);
+    (void)raise(number);
+}
+
+void cli_note_interrupts(void)
+{
+    const struct sigaction action = {.sa_handler = note_signal};
+    struct sigaction old;
+
+    if (sigaction(SIGINT, NULL, &old) == 0 && old.sa_handler == SIG_DFL) {
+        (void)sigaction(SIGINT, &action, NULL);
+    }
+}
+
 static void exit_on_signal(int number)
 {
     (void)number;

@@ -205,6 +205,9 @@ bool cli_output_failed(void);
 /* Whether writing to standard output has not failed, and nothing has closed its other end. */
 bool cli_output_is_read(void);
 
+/* Has SIGINT say that the verb can be run again to go on, before it ends the process. */
+void cli_note_interrupts(void);
+
 /* Has SIGINT and SIGTERM end the process with CLI_OK, and blocks or unblocks them. A verb that goes
  * on until it is interrupted permits them only while it waits, so that nothing that it writes is
  * cut; the first call comes before threads. */

@@ -991,6 +991,7 @@ int verb_export(struct cli *cli, int argc, char **argv)
     export.view.root = to_stdout ? NULL : cli->items[2];
     convert_check_root(cli, export.view.root);
     open_export(cli, &export);
+    cli_note_interrupts();
     progress_init(&export.progress, !cli->no_progress && !to_stdout);
     code = sessions.count > 0 ? export_named(&export, &sessions) : export_all(&export);
     progress_clear(&export.progress);

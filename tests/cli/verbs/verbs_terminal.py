@@ -5,6 +5,7 @@ import json
 import os
 import pty
 import select
+import signal
 import struct
 import subprocess
 import sys
@@ -140,6 +141,18 @@ def test_times():
     assert shown[1] == "%02d:%s" % (hour, stamp[14:16]), (shown, stamp)
 
 
+def test_interrupt():
+    """An export that waits for its reader is interrupted."""
+    done = subprocess.Popen([BIN, "export", "--dialect", "entries", "--session", "long",
+                             "--stdout"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                            env=environment(), preexec_fn=lambda: signal.signal(
+                                signal.SIGINT, signal.SIG_DFL))
+    os.read(done.stdout.fileno(), 1)
+    done.send_signal(signal.SIGINT)
+    assert done.stderr.read() == b"agentwal: interrupted: run it again to go on\n"
+    assert done.wait() == -signal.SIGINT, done.returncode
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         work = os.path.join(folder, "work")
@@ -157,6 +170,7 @@ def main():
         test_pager(folder)
         test_hostile()
         test_times()
+        test_interrupt()
     return 0
 
 

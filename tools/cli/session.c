@@ -600,17 +600,14 @@ static bool is_path(const char *name)
     return strpbrk(name, "/.") != NULL && stat(name, &found) == 0 && S_ISREG(found.st_mode);
 }
 
-/* Whether the name is the id of a session, or the path of a file that a session has all of, or had
- * when it was imported. */
+/* Whether a session was imported from what is in the file. */
 static bool is_known(struct wal_store *store, const char *name)
 {
     struct candidates found = {.items = NULL};
-    struct wal_session *session = NULL;
     struct cli_sessions list;
     char *file = realpath(name, NULL);
-    bool is_found = wal_session_open(store, cli_slice(name), &session, NULL) == WAL_OK;
+    bool is_found = false;
 
-    wal_session_close(session);
     for (cli_sessions_open(&list, store, NULL, NULL); cli_sessions_next(&list, NULL);) {
         add_source(&found, &list.info, file);
     }

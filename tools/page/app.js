@@ -256,7 +256,10 @@ class App {
       tree: this.tree.node, files: this.files.node, usage: this.usage.node, facts: this.facts,
     };
     this.tab = Object.hasOwn(panes, name || '') && state.session ? name : null;
+    const { conversation } = this;
+    const isEnd = this.source.isLive && conversation.isAtEnd();
     this.root.classList.toggle('sideopen', this.tab !== null);
+    if (isEnd) conversation.node.scrollTop = conversation.node.scrollHeight;
     for (const tab of this.tabs.children) {
       tab.setAttribute('aria-selected', String(tab.dataset.tab === this.tab));
     }
@@ -270,7 +273,7 @@ class App {
     load?.load().catch((error) => notice(error.message));
     if (this.tab === 'tree') {
       this.tree.list.schedule();
-      this.conversation.showPlace(true);
+      conversation.showPlace(true);
     }
   }
 
@@ -323,21 +326,13 @@ class App {
     if (!id) return;
     setState({ entry: id });
     this.conversation.select(id, true);
-    try {
-      await navigator.clipboard.writeText(location.href);
-    } catch {
-      copyBySelection(location.href);
-    }
+    await copyText(location.href);
     notice('The link is copied.');
   }
 
   async copyResume() {
     if (!this.session?.resume) return;
-    try {
-      await navigator.clipboard.writeText(this.session.resume);
-    } catch {
-      copyBySelection(this.session.resume);
-    }
+    await copyText(this.session.resume);
     notice('Copied: ' + this.session.resume);
   }
 

@@ -53,11 +53,7 @@ function replace(node, ...children) {
 // Copies a text and says so on the button.
 function copyButton(text, title, label) {
   const node = button(label || 'copy', title, async () => {
-    try {
-      await navigator.clipboard.writeText(text);
-    } catch {
-      copyBySelection(text);
-    }
+    await copyText(text);
     const before = node.textContent;
     node.textContent = '\u2713';
     setTimeout(() => { node.textContent = before; }, 900);
@@ -65,7 +61,13 @@ function copyButton(text, title, label) {
   return node;
 }
 
-function copyBySelection(text) {
+async function copyText(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return;
+  } catch {
+    // It may be forbidden; what is selected may be copied then.
+  }
   const area = el('textarea', { class: 'offscreen' });
   area.value = text;
   document.body.append(area);

@@ -48,7 +48,8 @@ class SessionList {
 
   countText() {
     const known = this.list.isComplete ? this.list.rows.length : this.total();
-    this.count.textContent = known ? countText(known, 'session') : '';
+    this.count.textContent = known ? countText(known, 'session') +
+      (state.q ? ', best first' : '') : '';
   }
 
   // The number of sessions in the list, as far as it is known.
@@ -70,7 +71,7 @@ class SessionList {
     this.timer = setTimeout(() => {
       setState({ q: this.input.value.trim() });
       this.reload();
-    }, 160);
+    }, 90);
   }
 
   reload() {
@@ -113,14 +114,19 @@ class SessionList {
         return { sessions: [] };
       });
     const byTitle = this.app.source.sessions(
-      { title: state.q, project: state.project, limit: 50 }, signal);
-    const [found, titled] = await Promise.all([byText, byTitle]);
+      { title: state.q, project: state.project, limit: 50 }, signal)
+      .catch((error) => ({ sessions: [], error }));
+    const found = await byText;
     if (signal.aborted) return;
     const hits = found.sessions.map((one) => ({
       ...one, id: one.sessionId, isHit: true, updated: Date.parse(one.updated) || one.updated,
     }));
     const ids = new Set(hits.map((one) => one.id));
-    this.list.add(hits.concat(titled.sessions.filter((one) => !ids.has(one.id))), 0, true);
+    this.list.add(hits, 0, true);
+    const titled = await byTitle;
+    if (signal.aborted) return;
+    if (titled.error) throw titled.error;
+    this.list.add(titled.sessions.filter((one) => !ids.has(one.id)), 0, true);
     this.countText();
   }
 

@@ -189,7 +189,7 @@ json "[(r['projectId'], r['sessions'], r['newest'], r['directories'])
     and all(r['updated'].endswith('Z') for r in rows)" "$work/projects"
 agentwal projects >"$work/projects"
 same 5 "$(wc -l <"$work/projects")" "lines of projects"
-grep -q "^$root  *1  .* s1  *$work/one\$" "$work/projects" || fail "a row"
+grep -q "^~/one  *1  .* s1  *$root\$" "$work/projects" || fail "a row"
 code 2 agentwal projects more
 code 3 agentwal --store "$work/none" projects
 

@@ -46,7 +46,7 @@ chmod a-w "$store/log"
 may=$([ -w "$store/log" ] && echo True || echo False)
 agentwal stats --json | json "rows[0]['takesAppends'] is $may"
 chmod u+w "$store/log"
-agentwal stats | grep -q 'takes appends' || fail "state of a store"
+agentwal stats | grep -q '^Status  *writable$' || fail "state of a store"
 same "" "$(agentwal list --json)" "sessions of an empty store"
 code 1 agentwal latest
 

@@ -117,14 +117,18 @@ static const struct verb_help help_dialects = {
 };
 
 static const struct verb_help help_list = {
-    .usage = "[--cwd DIR] [--project ID] [--trash] [--subagents] [--limit N] "
-             "[--cursor] [--after CURSOR]",
+    .usage = "[--cwd DIR] [--project ID] [--client NAME] [--title TEXT] [--since TIME] "
+             "[--trash] [--subagents] [--limit N] [--cursor] [--after CURSOR]",
     .summary = "List the sessions, newest first",
-    .text = "Sessions of subagents are below those that started them: see children.",
+    .text = "Sessions of subagents are below those that started them: see children. On a\n"
+            "terminal a long id is shown by its end, which is accepted where it is unique.\n",
     .options =
         {
             {"--cwd DIR", "only sessions of this directory"},
             {"--project ID", "only sessions of this project"},
+            {"--client NAME", "only sessions of this client, such as claude or codex"},
+            {"--title TEXT", "only sessions with the text in the title or first message"},
+            {"--since TIME", "only what changed since 2026-11-20, or an age: 12h, 7d, 2w"},
             {"--trash", "the sessions in the trash, instead of all others"},
             {"--subagents", "with those that do a part of another one's work"},
             {"--limit N", "at most N sessions; 0: all"},
@@ -133,8 +137,8 @@ static const struct verb_help help_list = {
         },
     .examples =
         {
-            {"agentwal list --limit 20", "the 20 newest"},
             {"agentwal list --cwd .", "those of this directory"},
+            {"agentwal list --client codex --since 7d", "this week's sessions of one client"},
             {"agentwal list --json", "one JSON object per session"},
         },
 };
@@ -285,10 +289,12 @@ static const struct verb_help help_search = {
 static const struct verb_help help_usage = {
     .usage = "[OPTION]...",
     .summary = "Add up the tokens and costs of the sessions",
-    .text = "An answer that several lines, sessions or forks have is counted once. INPUT is\n"
-            "without what was read from or written to a cache. COST USD is what clients\n"
-            "wrote; with ~ it is in part computed with list prices, of requests of which\n"
-            "clients wrote none. A model without a price is named, and adds nothing.\n",
+    .text = "An answer that several lines, sessions or forks have is counted once. REQS:\n"
+            "requests. CACHE-R and CACHE-W: read from and written to a cache, which INPUT is\n"
+            "without. REASON: reasoning. COST is what clients wrote, in US dollars; with ~ it\n"
+            "is in part computed with list prices, of requests of which clients wrote none.\n"
+            "A model without a price is named, and adds nothing. Columns without a number,\n"
+            "and those that do not fit, are left out.\n",
     .options =
         {
             {"--by GROUP", "day (the default), model, project, client or session"},

@@ -56,7 +56,7 @@ void care_space_deinit(struct care_space *space);
 void care_space_write(const struct care_space *space, struct wal__json_out *json);
 /* Prints a table of the 20 sessions that have most, or with reclaimable_only of those with most to
  * give back; nothing when there are none. */
-void care_space_print(struct care_space *space, bool reclaimable_only);
+void care_space_print(const struct cli *cli, struct care_space *space, bool reclaimable_only);
 
 /* What is in the trash. */
 struct care_trash {

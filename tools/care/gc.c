@@ -15,14 +15,14 @@
 #include <unistd.h>
 
 #include "engine/care/transfer.h"
+#include "tools/cli/session.h"
 #include "tools/cli/verbs.h"
 
 /* --- the bytes of each session ------------------------------------------ */
 
 enum {
     FILES_MAX = 5, /* of clients that are named */
-    ROWS = 20,
-    ID_COLUMNS = 36
+    ROWS = 20
 };
 
 static int32_t add_session(void *ctx, const struct wal_session_space *session)
@@ -122,24 +122,10 @@ static int compare_reclaimable(const void *a, const void *b)
     return x->reclaimable > y->reclaimable ? -1 : x->reclaimable < y->reclaimable;
 }
 
-static void print_row(const struct care_session_space *item)
-{
-    const uint64_t sizes[] = {item->own, item->shared, item->reclaimable};
-    const char *id = item->id[0] != '\0' ? item->id : "documents of the store";
-
-    cli_print_cell(cli_slice(id), ID_COLUMNS);
-    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-        char text[SIZE_TEXT];
-
-        size_text(sizes[i], text);
-        printf("  %11s", text);
-    }
-    puts(item->is_deleted ? "  deleted" : "");
-}
-
-void care_space_print(struct care_space *space, bool reclaimable_only)
+void care_space_print(const struct cli *cli, struct care_space *space, bool reclaimable_only)
 {
     size_t listed = space->count;
+    struct table table;
 
     if (space->count > 0) {
         qsort(space->items, space->count, sizeof(space->items[0]),
@@ -151,10 +137,24 @@ void care_space_print(struct care_space *space, bool reclaimable_only)
     if (listed == 0) {
         return;
     }
-    printf("\n%-36s  %11s  %11s  %11s\n", "SESSION", "OWN", "SHARED", "RECLAIMABLE");
+    putchar('\n');
+    table_init(&table, stdout, cli->terminal,
+               TABLE_COLUMNS(TABLE_ID("SESSION"), TABLE_NUMBER("OWN"), TABLE_NUMBER("SHARED"),
+                             TABLE_NUMBER("RECLAIMABLE"), TABLE_TEXT("TITLE", TABLE_ID_MAX)));
     for (size_t i = 0; i < listed && i < ROWS; i++) {
-        print_row(&space->items[i]);
+        const struct care_session_space *item = &space->items[i];
+
+        table_put(&table, cli_session_short(cli->store, cli_slice(item->id)));
+        table_put_size(&table, item->own);
+        table_put_size(&table, item->shared);
+        table_put_size(&table, item->reclaimable);
+        if (item->is_deleted || item->id[0] == '\0') {
+            table_put(&table, cli_slice(item->is_deleted ? "(deleted)" : "(documents)"));
+        } else {
+            cli_session_put_title_of(&table, cli->store, cli_slice(item->id));
+        }
     }
+    table_finish(&table);
     if (listed > ROWS) {
         printf("and %zu more; --json lists all\n", listed - ROWS);
     }
@@ -334,7 +334,7 @@ static int write_json(const struct cli *cli, const struct gc *gc, struct wal_sto
     return code;
 }
 
-static void print_plan(struct gc *gc)
+static void print_plan(const struct cli *cli, struct gc *gc)
 {
     const struct wal_store_compact_result *result = &gc->result;
     char before[SIZE_TEXT];
@@ -348,7 +348,7 @@ static void print_plan(struct gc *gc)
            "come back,\nand what compression saves; dead records have %s\n",
            result->rewritten, result->segments, cli_plural(result->segments, "segment", "segments"),
            before, least, dead);
-    care_space_print(&gc->space, true);
+    care_space_print(cli, &gc->space, true);
 }
 
 static void print_result(const struct gc *gc)
@@ -600,7 +600,7 @@ int verb_gc(struct cli *cli, int argc, char **argv)
         code = write_json(cli, &gc, cli->store);
     } else if (status == WAL_OK) {
         if (arguments.dry_run) {
-            print_plan(&gc);
+            print_plan(cli, &gc);
         } else {
             print_result(&gc);
         }

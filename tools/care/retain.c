@@ -413,8 +413,6 @@ int verb_restore(struct cli *cli, int argc, char **argv)
 /* --- the verb retain ---------------------------------------------------- */
 
 enum {
-    ID_COLUMNS = 12,
-    TITLE_COLUMNS = 40,
     HOUR_MS = 3600 * 1000
 };
 
@@ -525,22 +523,6 @@ static void write_json(const struct retain *retain)
     wal__json_out_close_line(&json);
 }
 
-static void print_item(const struct retain *retain, struct cli_short_ids *ids, size_t rank,
-                       int64_t now_ms)
-{
-    const struct retain_item *item = &retain->plan.items[rank];
-    const struct wal__retain_session *session = &retain->plan.sessions[rank];
-    char age[WHEN_SIZE];
-    char size[SIZE_TEXT];
-
-    when_age(session->updated_ms, now_ms, age);
-    size_text(session->bytes, size);
-    cli_print_cell(cli_short_id(ids, cli_slice(item->id)), ID_COLUMNS);
-    printf("  %-*s  %11s  %-10s  ", WHEN_AGE_COLUMNS, age, size, rule_name(session->rule));
-    cell_print(stdout, item->title, strlen(item->title), TITLE_COLUMNS, 0);
-    putchar('\n');
-}
-
 static void print_number(const char **separator, uint64_t number, const char *what)
 {
     if (number > 0) {
@@ -562,30 +544,37 @@ static void print_staying(const struct retain *retain)
     }
 }
 
-static void print_table(const struct retain *retain, struct wal_store *store)
+static void print_table(const struct cli *cli, const struct retain *retain)
 {
-    struct cli_short_ids ids = {.items = NULL};
-    int64_t now_ms = when_now_ms();
+    struct table table;
 
-    cli_short_ids_add_sessions(&ids, store);
-    printf("%-*s  %-*s  %11s  %-10s  %s\n", ID_COLUMNS, "SESSION", WHEN_AGE_COLUMNS, "UPDATED",
-           "BYTES", "RULE", "TITLE");
+    table_init(&table, stdout, cli->terminal,
+               TABLE_COLUMNS(TABLE_ID("SESSION"), TABLE_TIME("UPDATED"), TABLE_NUMBER("SIZE"),
+                             TABLE_ANY("RULE", 0, 0, TABLE_VARIED),
+                             TABLE_TEXT("TITLE", TABLE_ID_MAX)));
     for (size_t i = 0; i < retain->plan.count; i++) {
+        const struct wal__retain_session *session = &retain->plan.sessions[i];
+        const char *title = retain->plan.items[i].title;
+
         if (is_moved(retain, i)) {
-            print_item(retain, &ids, i, now_ms);
+            table_put(&table, cli_session_short(cli->store, cli_slice(retain->plan.items[i].id)));
+            table_put_age(&table, session->updated_ms, when_now_ms());
+            table_put_size(&table, session->bytes);
+            table_put(&table, cli_slice(rule_name(session->rule)));
+            table_put(&table, cli_slice(title[0] != '\0' ? title : "(no messages)"));
         }
     }
-    cli_short_ids_deinit(&ids);
+    table_finish(&table);
 }
 
-static void print(const struct cli *cli, const struct retain *retain, struct wal_store *store)
+static void print(const struct cli *cli, const struct retain *retain)
 {
     char size[SIZE_TEXT];
 
     size_text(retain->moved_bytes, size);
     if (retain->moved > 0) {
         cli_start_pager(cli);
-        print_table(retain, store);
+        print_table(cli, retain);
     }
     printf("%s %" PRIu64 " of %" PRIu32 " %s, %s, to the trash\n",
            retain->apply ? "moved" : "would move", retain->moved, retain->plan.selected,
@@ -647,7 +636,7 @@ static void run(const struct cli *cli, struct retain *retain, struct wal_store *
     if (cli->json) {
         write_json(retain);
     } else {
-        print(cli, retain, store);
+        print(cli, retain);
     }
 }
 

@@ -15,6 +15,7 @@
 #include "agentwal/checkpoint.h"
 #include "agentwal/convert.h"
 #include "format/bytes/bytes.h"
+#include "tools/cli/session.h"
 #include "tools/cli/verbs.h"
 #include "tools/project/project.h"
 
@@ -45,24 +46,25 @@ static enum wal_status claims_write(struct wal_claim_cursor *claims, struct wal_
 }
 
 /* Prints a table; nothing if there are none. */
-static enum wal_status claims_print(struct wal_claim_cursor *claims, struct wal_error *error)
+static enum wal_status claims_print(const struct cli *cli, struct wal_claim_cursor *claims,
+                                    struct wal_error *error)
 {
     struct wal_claim claim = WAL_INIT(wal_claim);
+    struct table table;
     bool is_first = true;
     enum wal_status status;
 
+    table_init(&table, stdout, cli->terminal,
+               TABLE_COLUMNS(TABLE_ID("SESSION"), TABLE_NUMBER("CLAIMED BY"),
+                             TABLE_TEXT("TITLE", TABLE_ID_MAX)));
     while ((status = wal_claim_cursor_next(claims, &claim, error)) == WAL_OK) {
-        if (is_first) {
-            printf("\n%-36s  %s\n", "CLAIMED SESSION", "PROCESS");
-            is_first = false;
-        }
-        cli_print_cell(claim.session_id, 36);
-        if (claim.process_id == 0) {
-            printf("  unknown\n");
-        } else {
-            printf("  %d\n", (int)claim.process_id);
-        }
+        fputs(is_first ? "\n" : "", stdout);
+        is_first = false;
+        table_put(&table, cli_session_short(cli->store, claim.session_id));
+        table_put_count(&table, (uint64_t)claim.process_id);
+        cli_session_put_title_of(&table, cli->store, claim.session_id);
     }
+    table_finish(&table);
     return status == WAL_END ? WAL_OK : status;
 }
 
@@ -158,20 +160,27 @@ static void costs_write(const struct costs *costs, struct wal__json_out *json)
 }
 
 /* Prints a table; nothing if there are no checkpoints. */
-static void costs_print(const struct costs *costs)
+static void costs_print(const struct cli *cli, const struct costs *costs)
 {
-    if (costs->count == 0) {
-        return;
-    }
-    printf("\n%-36s  %11s  %8s  %12s  %9s  %12s\n", "SESSION", "CHECKPOINTS", "FILES", "BYTES",
-           "NEW BLOBS", "NEW BYTES");
+    struct table table;
+
+    fputs(costs->count > 0 ? "\n" : "", stdout);
+    table_init(&table, stdout, cli->terminal,
+               TABLE_COLUMNS(TABLE_ID("SESSION"), TABLE_NUMBER("CHECKPOINTS"),
+                             TABLE_NUMBER("FILES"), TABLE_NUMBER("SIZE"), TABLE_NUMBER("NEW"),
+                             TABLE_NUMBER("NEW SIZE"), TABLE_TEXT("TITLE", TABLE_ID_MAX)));
     for (size_t i = 0; i < costs->count; i++) {
         const struct cost *cost = &costs->items[i];
 
-        cli_print_cell(cli_slice(cost->id), 36);
-        printf("  %11" PRIu64 "  %8" PRIu64 "  %12" PRIu64 "  %9" PRIu64 "  %12" PRIu64 "\n",
-               cost->checkpoints, cost->files, cost->bytes, cost->new_blobs, cost->new_bytes);
+        table_put(&table, cli_session_short(cli->store, cli_slice(cost->id)));
+        table_put_count(&table, cost->checkpoints);
+        table_put_count(&table, cost->files);
+        table_put_size(&table, cost->bytes);
+        table_put_count(&table, cost->new_blobs);
+        table_put_size(&table, cost->new_bytes);
+        cli_session_put_title_of(&table, cli->store, cli_slice(cost->id));
     }
+    table_finish(&table);
 }
 
 /* --- views, after something was erased ---------------------------------- */
@@ -392,10 +401,11 @@ static enum wal_status print_summary(const struct cli *cli, struct stats *stats,
         print_labelled("Files", info->pack_bytes, info->pack_disk_bytes, info->pack_segments);
     }
     printf("%-12s number %" PRIu64 "\n", "Last record", info->last_sequence);
-    printf("%-12s %s\n%-12s %s\n", "End of log", tail_name(info->tail), "State", state_text(info));
-    care_space_print(&stats->space, false);
-    costs_print(&stats->costs);
-    return claims_print(stats->claims, error);
+    printf("%-12s %s\n%-12s %s\n", "End of log", tail_name(info->tail), "Status",
+           info->status == WAL_OK ? "writable" : state_text(info));
+    care_space_print(cli, &stats->space, false);
+    costs_print(cli, &stats->costs);
+    return claims_print(cli, stats->claims, error);
 }
 
 /* Reads what is printed. The bytes of each session are what a compaction would see. */

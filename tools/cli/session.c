@@ -6,11 +6,13 @@
  */
 #include "tools/cli/session.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -20,12 +22,14 @@
 #include "convert/source/source_lines.h"
 #include "convert/source/source_name.h"
 #include "engine/base/directory.h"
+#include "engine/base/heap.h"
 #include "format/bytes/bytes.h"
 
 enum {
-    WHOLE_SIZE = 12, /* ids up to this size are printed complete */
-    /* Comparisons for ids that share their ending, before giving up. */
-    COMPARISONS_MAX = 1000000
+    WHOLE_SIZE = 12,   /* ids up to this size are printed complete */
+    LINEAGE_MAX = 100, /* forks whose client is looked up */
+    TITLE_WIDTH_MIN = 30,
+    TITLE_NAME_MAX = 255 /* bytes of a file's name */
 };
 
 /* --- accepting ------------------------------------------------------------ */
@@ -205,46 +209,32 @@ static bool can_shorten(struct wal_slice id)
     return true;
 }
 
-/* The first or last characters of an id, as many as are printed. */
-static struct wal_slice part_of(struct wal_slice id, bool is_ending)
+/* A number for the first or last characters of an id, as many as are printed; different ones have
+ * different numbers. */
+static uint64_t part_key(struct wal_slice id, bool is_ending)
 {
-    const char *text = id.data;
+    size_t size = id.size < CLI_SHORT_SIZE ? (size_t)id.size : CLI_SHORT_SIZE;
+    char part[sizeof(uint64_t)] = {is_ending ? 'e' : 'b'};
+    uint64_t key;
 
-    if (id.size > CLI_SHORT_SIZE) {
-        id.data = is_ending ? text + id.size - CLI_SHORT_SIZE : text;
-        id.size = CLI_SHORT_SIZE;
-    }
-    return id;
+    static_assert(sizeof(part) == 1 + CLI_SHORT_SIZE, "a key has one part");
+    memcpy(part + 1, (const char *)id.data + (is_ending ? id.size - size : 0), size);
+    memcpy(&key, part, sizeof(key));
+    key *= UINT64_C(0x9E3779B97F4A7C15);
+    return key ^ key >> 32;
 }
 
 void cli_short_ids_add(struct cli_short_ids *ids, struct wal_slice id)
 {
+    uint32_t number = (uint32_t)ids->count;
+
+    if (ids->parts.heap == NULL) {
+        wal__hashmap_init(&ids->parts, &wal__heap_libc);
+    }
     *CLI_ADD(ids) = id;
-    ++*cli_ids_get_or_add(&ids->endings, part_of(id, true));
-    (void)cli_ids_get_or_add(&ids->beginnings, part_of(id, false));
-}
-
-void cli_short_ids_add_sessions(struct cli_short_ids *ids, struct wal_store *store)
-{
-    struct wal_session_cursor_options options = WAL_INIT(wal_session_cursor_options);
-    struct wal_store_info about = WAL_INIT(wal_store_info);
-    enum wal_status status = wal_store_get_info(store, &about, NULL);
-
-    if (status != WAL_OK || about.sessions > CLI_SHORT_SESSIONS) {
-        return;
-    }
-    ids->owns_items = true;
-    for (int i = 0; i < 2 && status == WAL_OK; i++) {
-        struct cli_sessions list;
-
-        options.flags = i == 0 ? 0 : (uint32_t)WAL_SESSION_CURSOR_TRASH;
-        for (cli_sessions_open(&list, store, &options, NULL); cli_sessions_next(&list, NULL);) {
-            list.info.id.data = cli_copy_slice(list.info.id);
-            cli_short_ids_add(ids, list.info.id);
-        }
-        status = list.status;
-    }
-    ids->is_complete = status == WAL_OK;
+    ids->has_gaps = ids->has_gaps ||
+                    wal__hashmap_add(&ids->parts, part_key(id, true), number) != WAL_OK ||
+                    wal__hashmap_add(&ids->parts, part_key(id, false), number) != WAL_OK;
 }
 
 /* The number of characters at the end that two ids share. */
@@ -260,55 +250,85 @@ static size_t common_ending(struct wal_slice a, struct wal_slice b)
     return size;
 }
 
-/* The size of the shortest ending that no other id has. */
-static size_t unique_size(struct cli_short_ids *ids, struct wal_slice id)
+struct wal_slice cli_short_id(const struct cli_short_ids *ids, struct wal_slice id)
 {
-    const uint32_t *count = cli_ids_find(&ids->endings, part_of(id, true));
-    size_t longest = CLI_SHORT_SIZE - 1;
+    struct wal_slice ending = {.size = CLI_SHORT_SIZE};
+    uint32_t cursor = 0;
+    uint32_t other;
 
-    if (count != NULL && *count == 1) {
-        return CLI_SHORT_SIZE;
+    if (!ids->is_complete || ids->has_gaps || ids->count == 0 || !can_shorten(id)) {
+        return id;
     }
-    if (ids->comparisons > COMPARISONS_MAX) {
-        return (size_t)id.size;
-    }
-    ids->comparisons += ids->count;
-    for (size_t i = 0; i < ids->count; i++) {
-        size_t common = common_ending(id, ids->items[i]);
-        if (common > longest && !cli_slice_equal(id, ids->items[i])) {
-            longest = common;
+    while (wal__hashmap_find(&ids->parts, part_key(id, true), &cursor, &other)) {
+        size_t common = common_ending(id, ids->items[other]);
+
+        if (common >= ending.size && !cli_slice_equal(id, ids->items[other])) {
+            ending.size = common + 1;
         }
     }
-    return longest + 1;
-}
-
-struct wal_slice cli_short_id(struct cli_short_ids *ids, struct wal_slice id)
-{
-    struct wal_slice ending = id;
-    size_t size;
-
-    if (!ids->is_complete || ids->count == 0 || !can_shorten(id)) {
+    if (ending.size > id.size) {
         return id;
     }
-    size = unique_size(ids, id);
-    if (size > id.size) {
-        return id;
-    }
-    ending.data = (const char *)id.data + id.size - size;
-    ending.size = size;
+    ending.data = (const char *)id.data + id.size - ending.size;
     /* A beginning is preferred when a name is looked up. */
-    return cli_ids_find(&ids->beginnings, part_of(ending, false)) != NULL ? id : ending;
+    cursor = 0;
+    return wal__hashmap_find(&ids->parts, part_key(ending, false), &cursor, &other) ? id : ending;
 }
 
 void cli_short_ids_deinit(struct cli_short_ids *ids)
 {
-    for (size_t i = 0; ids->owns_items && i < ids->count; i++) {
-        free((void *)(uintptr_t)ids->items[i].data);
-    }
-    cli_ids_deinit(&ids->endings);
-    cli_ids_deinit(&ids->beginnings);
+    wal__hashmap_deinit(&ids->parts);
     free(ids->items);
     *ids = (struct cli_short_ids){.items = NULL};
+}
+
+/* Adds sessions of a store. Unless all are added no id is shortened. */
+static void add_sessions(struct cli_short_ids *ids, struct wal_store *store, uint32_t flags)
+{
+    static struct wal__heap_arena copies;
+    const struct wal_session_cursor_options options = {.struct_size = sizeof(options),
+                                                       .flags = flags};
+    struct wal_store_info about = WAL_INIT(wal_store_info);
+    struct cli_sessions list;
+
+    if (ids->count == 0 && wal_store_get_info(store, &about, NULL) == WAL_OK) {
+        wal__heap_arena_init(&copies, &wal__heap_libc);
+        wal__hashmap_init(&ids->parts, &wal__heap_libc);
+        ids->has_gaps = wal__hashmap_reserve(&ids->parts, 2 * (uint32_t)about.sessions) != WAL_OK;
+    }
+    for (cli_sessions_open(&list, store, &options, NULL); cli_sessions_next(&list, NULL);) {
+        struct wal__json_span id = {list.info.id.data, (size_t)list.info.id.size};
+
+        id = wal__arena_copy(&copies.arena, id);
+        if (id.data != NULL) {
+            cli_short_ids_add(ids, (struct wal_slice){id.data, id.size});
+        }
+        ids->has_gaps = ids->has_gaps || id.data == NULL;
+    }
+    ids->is_complete = list.status == WAL_OK;
+}
+
+struct wal_slice cli_session_short(struct wal_store *store, struct wal_slice id)
+{
+    /* Of the store that the process prints, until it ends. */
+    static struct cli_short_ids ids;
+    static bool has_trash;
+    uint32_t cursor = 0;
+    uint32_t number;
+
+    if (ids.count == 0) {
+        add_sessions(&ids, store, 0);
+    }
+    while (wal__hashmap_find(&ids.parts, part_key(id, true), &cursor, &number)) {
+        if (cli_slice_equal(ids.items[number], id)) {
+            return cli_short_id(&ids, id);
+        }
+    }
+    if (!has_trash) {
+        has_trash = true;
+        add_sessions(&ids, store, WAL_SESSION_CURSOR_TRASH);
+    }
+    return cli_short_id(&ids, id);
 }
 
 /* --- a session by its name ---------------------------------------------- */
@@ -761,12 +781,17 @@ static void write_move(struct wal__json_out *json, const struct wal_session_move
     cli_json_member_text_or_null(json, "movedToStore", cli_slice(store));
 }
 
-void cli_session_json(struct wal__json_out *json, const struct wal_session_info *info,
-                      const struct wal_session_move *move)
+void cli_session_json(struct wal__json_out *json, struct wal_store *store,
+                      const struct wal_session_info *info)
 {
+    struct wal_session_move move = WAL_INIT(wal_session_move);
+    char client[CLI_CLIENT_SIZE];
+
+    cli_session_client(store, info, client);
     cli_json_member_text(json, "sessionId", info->id);
     cli_json_member_text_or_null(json, "title", info->title);
     cli_json_member_text_or_null(json, "firstText", info->first_text);
+    cli_json_member_text(json, "client", cli_slice(client));
     cli_json_member_text_or_null(json, "cwd", info->cwd);
     cli_json_member_text_or_null(json, "projectId", info->project);
     cli_json_member_text_or_null(json, "parentId", info->parent_id);
@@ -780,8 +805,8 @@ void cli_session_json(struct wal__json_out *json, const struct wal_session_info 
     if ((info->flags & WAL_SESSION_MOVED) != 0) {
         wal__json_out_member_bool(json, "moved", true);
     }
-    if (move != NULL) {
-        write_move(json, move);
+    if (cli_session_move(store, info, &move)) {
+        write_move(json, &move);
     }
 }
 
@@ -818,79 +843,55 @@ enum wal_status cli_session_next(struct wal_store *store, struct wal_session_cur
 static void write_row(struct wal__json_out *json, struct wal_store *store,
                       const struct wal_session_info *info)
 {
-    struct wal_session_move move = WAL_INIT(wal_session_move);
-
     wal__json_out_open(json, '{');
-    cli_session_json(json, info, cli_session_move(store, info, &move) ? &move : NULL);
+    cli_session_json(json, store, info);
     if (cli_session_is_subagent(store, info)) {
         wal__json_out_member_bool(json, "subagent", true);
     }
     wal__json_out_close_line(json);
 }
 
-/* The table that verbs print. Widths are in columns; 0: no limit. */
-struct table {
-    const struct terminal *terminal;
-    struct cli_short_ids ids;
-    size_t id_width;
-    size_t directory_width;
-    size_t title_width;
-    int64_t now_ms;
-    const char *home;
-};
-
-enum {
-    ID_WIDTH_MAX = 36, /* of a UUID */
-    ENTRIES_WIDTH = 7,
-    DIRECTORY_WIDTH_MIN = 12,
-    DIRECTORY_WIDTH = 28,
-    TITLE_WIDTH_MIN = 12,
-    TITLE_NAME_MAX = 255, /* bytes of a file's name */
-    GAPS = 4 * 2
-};
-
-static void table_init(struct table *table, const struct cli *cli, struct wal_store *store)
+void cli_session_client(struct wal_store *store, const struct wal_session_info *info,
+                        char name[CLI_CLIENT_SIZE])
 {
-    size_t columns = cli->terminal->columns;
-    size_t fixed = GAPS + WHEN_AGE_COLUMNS + ENTRIES_WIDTH;
-    size_t width;
+    struct wal_session_info now = *info;
+    struct wal_session *session = NULL;
 
-    *table = (struct table){
-        .terminal = cli->terminal,
-        .id_width = sizeof("SESSION") - 1,
-        .now_ms = when_now_ms(),
-        .home = getenv("HOME"),
-    };
-    cli_short_ids_add_sessions(&table->ids, store);
-    for (size_t i = 0; i < table->ids.count; i++) {
-        struct wal_slice id = cli_short_id(&table->ids, table->ids.items[i]);
-        width = cell_width(id.data, (size_t)id.size);
-        table->id_width = width > table->id_width ? width : table->id_width;
+    snprintf(name, CLI_CLIENT_SIZE, "agentwal");
+    for (int i = 0; i < LINEAGE_MAX; i++) {
+        struct wal_session *parent = NULL;
+        const char *text = now.source.data;
+        const char *blank = now.source.size > 0 ? memchr(text, ' ', (size_t)now.source.size) : NULL;
+
+        if (blank != NULL) {
+            snprintf(name, CLI_CLIENT_SIZE, "%.*s", (int)(blank - text), text);
+            break;
+        }
+        if ((now.flags & WAL_SESSION_FORK) == 0 ||
+            wal_session_open(store, now.parent_id, &parent, NULL) != WAL_OK) {
+            break;
+        }
+        wal_session_close(session);
+        session = parent;
+        if (wal_session_get_info(session, &now, NULL) != WAL_OK) {
+            break;
+        }
     }
-    if (table->id_width > ID_WIDTH_MAX || !table->ids.is_complete) {
-        table->id_width = ID_WIDTH_MAX;
-    }
-    table->directory_width = DIRECTORY_WIDTH;
-    if (columns == 0) {
-        return;
-    }
-    fixed += table->id_width;
-    width = columns > fixed ? columns - fixed : 0;
-    if (width / 3 < table->directory_width) {
-        table->directory_width = width / 3 > DIRECTORY_WIDTH_MIN ? width / 3 : DIRECTORY_WIDTH_MIN;
-    }
-    table->title_width = width > table->directory_width + TITLE_WIDTH_MIN
-                             ? width - table->directory_width
-                             : TITLE_WIDTH_MIN;
+    wal_session_close(session);
 }
 
-struct wal_slice cli_session_client(const struct wal_session_info *info)
+bool cli_session_has_text(const struct wal_session_info *info, struct wal_slice text)
 {
-    const char *text = info->source.data;
-    const char *blank = info->source.size > 0 ? memchr(text, ' ', (size_t)info->source.size) : NULL;
+    const struct wal_slice texts[] = {info->title, info->first_text};
 
-    return blank == NULL ? cli_slice("agentwal")
-                         : (struct wal_slice){text, (uint64_t)(blank - text)};
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        for (uint64_t at = 0; text.size > 0 && at + text.size <= texts[i].size; at++) {
+            if (strncasecmp((const char *)texts[i].data + at, text.data, (size_t)text.size) == 0) {
+                return true;
+            }
+        }
+    }
+    return text.size == 0;
 }
 
 char *cli_session_file(const struct wal_session_info *info)
@@ -937,75 +938,47 @@ struct wal_slice cli_session_title(const struct wal_session_info *info, char tex
     return cli_slice(text);
 }
 
-/* Prints a directory, with ~ for the user's home. Without a limit of the line's width it is never
- * cut. */
-static void put_directory(const struct table *table, struct wal_slice directory)
-{
-    size_t home_size = table->home != NULL ? strlen(table->home) : 0;
-    const char *at = directory.data;
-    size_t size = (size_t)directory.size;
-    char text[CLI_TEXT_MAX + 2];
-    size_t width;
-
-    if (home_size > 1 && size >= home_size && size <= CLI_TEXT_MAX &&
-        memcmp(at, table->home, home_size) == 0 && (size == home_size || at[home_size] == '/')) {
-        text[0] = '~';
-        memcpy(text + 1, at + home_size, size - home_size);
-        at = text;
-        size = size - home_size + 1;
-    }
-    width = cell_width(at, size);
-    if (table->title_width > 0 || width < table->directory_width) {
-        width = table->directory_width;
-    }
-    if (width > 0) {
-        cell_print(stdout, at, size, width, CELL_PAD | CELL_KEEP_END);
-    }
-}
-
-static void print_move(struct wal_store *store, const struct wal_session_info *info)
+void cli_session_put_title(struct table *table, struct wal_store *store,
+                           const struct wal_session_info *info)
 {
     struct wal_session_move move = WAL_INIT(wal_session_move);
+    bool has_host = cli_session_move(store, info, &move) && move.host[0] != '\0';
+    char text[CLI_TEXT_MAX];
+    char *title = cli_format(
+        "%s%s%s%s%s%.*s", (info->flags & WAL_SESSION_DAMAGED) != 0 ? "[damaged] " : "",
+        (info->flags & WAL_SESSION_MOVED) != 0 ? "[moved" : "", has_host ? " to " : "", move.host,
+        (info->flags & WAL_SESSION_MOVED) != 0 ? "] " : "", WAL_ARG(cli_session_title(info, text)));
 
-    if (cli_session_move(store, info, &move) && move.host[0] != '\0') {
-        printf("  [moved to %s]", move.host);
-    } else if ((info->flags & WAL_SESSION_MOVED) != 0) {
-        fputs("  [moved]", stdout);
+    table_put(table, cli_slice(title));
+    free(title);
+}
+
+void cli_session_put_title_of(struct table *table, struct wal_store *store, struct wal_slice id)
+{
+    struct wal_session_info info = WAL_INIT(wal_session_info);
+    struct wal_session *session = NULL;
+
+    if (wal_session_open(store, id, &session, NULL) == WAL_OK &&
+        wal_session_get_info(session, &info, NULL) == WAL_OK) {
+        cli_session_put_title(table, store, &info);
+    } else {
+        table_put(table, cli_slice(""));
     }
+    wal_session_close(session);
 }
 
 static void put_row(struct table *table, struct wal_store *store,
                     const struct wal_session_info *info)
 {
-    struct wal_slice id = cli_short_id(&table->ids, info->id);
-    char text[CLI_TEXT_MAX];
-    struct wal_slice title = cli_session_title(info, text);
-    char age[WHEN_SIZE];
+    char client[CLI_CLIENT_SIZE];
 
-    terminal_put_style(table->terminal, TERMINAL_ID);
-    if (id.size == info->id.size) {
-        /* A complete id is never cut. */
-        cli_print_cell(id, table->id_width);
-    } else {
-        cell_print(stdout, id.data, (size_t)id.size, table->id_width, CELL_PAD);
-    }
-    terminal_put_style(table->terminal, TERMINAL_DIM);
-    when_age(info->updated_ms, table->now_ms, age);
-    printf("  %-*s", WHEN_AGE_COLUMNS, age);
-    terminal_put_style(table->terminal, TERMINAL_PLAIN);
-    printf("  %*llu  ", ENTRIES_WIDTH, (unsigned long long)info->entries);
-    put_directory(table, info->cwd);
-    if ((info->flags & WAL_SESSION_DAMAGED) != 0) {
-        terminal_put_style(table->terminal, TERMINAL_ALARM);
-        fputs("  [damaged]", stdout);
-        terminal_put_style(table->terminal, TERMINAL_PLAIN);
-    }
-    print_move(store, info);
-    if (title.size > 0) {
-        fputs("  ", stdout);
-        cell_print(stdout, title.data, (size_t)title.size, table->title_width, 0);
-    }
-    putchar('\n');
+    cli_session_client(store, info, client);
+    table_put(table, cli_session_short(store, info->id));
+    table_put_age(table, info->updated_ms, when_now_ms());
+    table_put_count(table, info->entries);
+    table_put(table, cli_slice(client));
+    table_put_directory(table, info->cwd);
+    cli_session_put_title(table, store, info);
 }
 
 /* After the last session of a page: prints the cursor of the next page if there are more
@@ -1025,57 +998,69 @@ static enum wal_status print_cursor(struct wal_session_cursor *list, struct wal_
     return status;
 }
 
-int cli_print_sessions(const struct cli *cli, const struct wal_session_cursor_options *options,
-                       uint64_t limit, bool cursor, bool subagents)
+/* Whether the list has the session. */
+static bool is_listed(struct wal_store *store, const struct cli_list *list,
+                      struct wal__directory *directory, const struct wal_session_info *info)
+{
+    char client[CLI_CLIENT_SIZE];
+
+    if ((list->options.cwd.size > 0 && !wal__directory_is(directory, info->cwd)) ||
+        !cli_session_has_text(info, cli_slice(list->title))) {
+        return false;
+    }
+    if (list->client != NULL) {
+        cli_session_client(store, info, client);
+    }
+    return list->client == NULL || strcmp(client, list->client) == 0;
+}
+
+int cli_print_sessions(const struct cli *cli, const struct cli_list *wanted)
 {
     struct wal_store *store = cli->store;
-    struct wal_session_cursor_options all = *options;
+    struct wal_session_cursor_options all = wanted->options;
     struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal__directory directory;
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_session_cursor *list = NULL;
     enum wal_status status;
-    struct table table = {.terminal = cli->terminal};
+    struct table table;
     struct wal__json_out json;
     uint64_t count = 0;
 
-    if (!cli->json) {
-        table_init(&table, cli, store);
-    }
-    wal__directory_init(&directory, options->cwd);
+    wal__directory_init(&directory, wanted->options.cwd);
     all.cwd.size = 0;
     status = wal_session_cursor_open(store, &all, &list, &error);
     if (status == WAL_OK) {
         cli_start_pager(cli);
     }
     cli_json_init(&json, stdout);
-    while (status == WAL_OK && (limit == 0 || count < limit) && !cli_output_failed() &&
-           (status = subagents ? wal_session_cursor_next(list, &info, &error)
-                               : cli_session_next(store, list, &info, &error)) == WAL_OK) {
-        if (options->cwd.size > 0 && !wal__directory_is(&directory, info.cwd)) {
+    table_init(&table, stdout, cli->terminal,
+               TABLE_COLUMNS(TABLE_ID("SESSION"), TABLE_TIME("UPDATED"), TABLE_NUMBER("ENTRIES"),
+                             TABLE_ANY("CLIENT", 0, 0, TABLE_VARIED),
+                             TABLE_PATH("DIRECTORY", TABLE_ID_MAX),
+                             TABLE_TEXT("TITLE", TITLE_WIDTH_MIN)));
+    while (status == WAL_OK && (wanted->limit == 0 || count < wanted->limit) &&
+           !cli_output_failed() &&
+           (status = wanted->subagents ? wal_session_cursor_next(list, &info, &error)
+                                       : cli_session_next(store, list, &info, &error)) == WAL_OK) {
+        if (!is_listed(store, wanted, &directory, &info)) {
             continue;
         }
         if (cli->json) {
             write_row(&json, store, &info);
         } else {
-            if (count == 0) {
-                terminal_put_style(table.terminal, TERMINAL_STRONG);
-                printf("%-*s  %-*s  %*s  %-*s  %s\n", (int)table.id_width, "SESSION",
-                       WHEN_AGE_COLUMNS, "UPDATED", ENTRIES_WIDTH, "ENTRIES",
-                       (int)table.directory_width, "DIRECTORY", "TITLE");
-                terminal_put_style(table.terminal, TERMINAL_PLAIN);
-            }
             put_row(&table, store, &info);
         }
         count++;
     }
-    cli_short_ids_deinit(&table.ids);
-    if (status == WAL_OK && cursor && count == limit) {
+    table_finish(&table);
+    if (status == WAL_OK && wanted->cursor && count == wanted->limit) {
         status = print_cursor(list, &error);
     }
     wal_session_cursor_close(list);
-    if (status == WAL_END && count == 0 && options->cwd.size > 0 && options->after.size == 0) {
-        cli_note(cli, options->cwd.data, "no session of this directory");
+    if (status == WAL_END && count == 0 && wanted->options.cwd.size > 0 &&
+        wanted->options.after.size == 0) {
+        cli_note(cli, wanted->options.cwd.data, "no session of this directory");
     }
     if (status == WAL_EINVAL && strstr(error.text, "cursor") != NULL) {
         return cli_error(cli, CLI_USAGE, "--after",

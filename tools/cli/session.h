@@ -13,12 +13,13 @@
 #define AGENTWAL_TOOLS_CLI_SESSION_H
 
 #include "agentwal/admin.h"
+#include "engine/base/containers.h"
 #include "tools/cli/json.h"
+#include "tools/cli/table.h"
 
 enum {
-    CLI_SHORT_MIN = 4,        /* characters that are accepted */
-    CLI_SHORT_SIZE = 7,       /* characters that are printed, at least */
-    CLI_SHORT_SESSIONS = 5000 /* in larger stores ids are printed complete */
+    CLI_SHORT_MIN = 4, /* characters that are accepted */
+    CLI_SHORT_SIZE = 7 /* characters that are printed, at least */
 };
 
 enum {
@@ -58,24 +59,22 @@ struct cli_short_ids {
     struct wal_slice *items;
     size_t count;
     size_t capacity;
-    struct cli_ids endings; /* the number of ids with the last characters */
-    struct cli_ids beginnings;
-    size_t comparisons; /* of ids that share their ending */
-    bool is_complete;   /* all ids were added */
-    bool owns_items;
+    struct wal__hashmap parts; /* of their first and last characters: their numbers in items */
+    bool is_complete;          /* all ids were added */
+    bool has_gaps;             /* memory was lacking for one */
 };
 
 /* Adds an id, which must stay valid. Ids of up to 12 characters and those that do not end with
  * hexadecimal digits are never shortened. */
 void cli_short_ids_add(struct cli_short_ids *ids, struct wal_slice id);
 
-/* Adds the sessions of a store of at most CLI_SHORT_SESSIONS; a copy of their ids is owned by *ids.
- * A failure is ignored: ids are printed complete. */
-void cli_short_ids_add_sessions(struct cli_short_ids *ids, struct wal_store *store);
-
 /* Returns the shortest ending of the id that is unique, or the whole id. */
-struct wal_slice cli_short_id(struct cli_short_ids *ids, struct wal_slice id);
+struct wal_slice cli_short_id(const struct cli_short_ids *ids, struct wal_slice id);
 void cli_short_ids_deinit(struct cli_short_ids *ids);
+
+/* The same of a session, among those that are in the trash or not, as it is itself. One store a
+ * process. */
+struct wal_slice cli_session_short(struct wal_store *store, struct wal_slice id);
 
 /* --- sessions ----------------------------------------------------------- */
 
@@ -93,14 +92,22 @@ void cli_heads_deinit(struct cli_heads *heads);
 bool cli_session_move(struct wal_store *store, const struct wal_session_info *info,
                       struct wal_session_move *move);
 
-/* Writes the members of a session's object, without the braces. move: where it has moved to, or
- * NULL. */
-void cli_session_json(struct wal__json_out *json, const struct wal_session_info *info,
-                      const struct wal_session_move *move);
+/* Writes the members of a session's object, without the braces. */
+void cli_session_json(struct wal__json_out *json, struct wal_store *store,
+                      const struct wal_session_info *info);
 
-/* Returns the name of the dialect that a session was imported from, which is before the first blank
- * of its source; else agentwal. */
-struct wal_slice cli_session_client(const struct wal_session_info *info);
+enum {
+    CLI_CLIENT_SIZE = 32 /* bytes of the name of a dialect with its terminator */
+};
+
+/* Sets the name of the dialect that a session, or what it was forked from, was imported from, which
+ * is before the first blank of its source; else agentwal. */
+void cli_session_client(struct wal_store *store, const struct wal_session_info *info,
+                        char name[CLI_CLIENT_SIZE]);
+
+/* Whether the title, or the first message of a session, contains the text; case of ASCII does not
+ * count. */
+bool cli_session_has_text(const struct wal_session_info *info, struct wal_slice text);
 
 /* Returns the path of the file that its client keeps the session in, which is there; the caller
  * frees it. NULL: there is none. */
@@ -110,6 +117,12 @@ char *cli_session_file(const struct wal_session_info *info);
  * is put into `text`. */
 struct wal_slice cli_session_title(const struct wal_session_info *info, char text[CLI_TEXT_MAX]);
 
+/* Puts that into a table, after what is wrong with the session. */
+void cli_session_put_title(struct table *table, struct wal_store *store,
+                           const struct wal_session_info *info);
+/* The same of an id; empty when there is no such session. */
+void cli_session_put_title_of(struct table *table, struct wal_store *store, struct wal_slice id);
+
 /* Opens a list of the sessions of the directory options->cwd, if it is not empty, however their
  * paths of it are written, and returns the first. The caller closes *list. */
 enum wal_status cli_open_latest(struct wal_store *store,
@@ -117,14 +130,21 @@ enum wal_status cli_open_latest(struct wal_store *store,
                                 struct wal_session_cursor **list, struct wal_session_info *info,
                                 struct wal_error *error);
 
-/*
- * Prints the sessions of cli->store, newest first, at most `limit` (0: all): a table, or
- * one object a line with --json. Without `subagents`, those are left out. With `cursor`, and when
- * there are more sessions, prints the cursor of the next page to standard error as its only line.
- * Paths of the directory options->cwd count however they are written. Returns an exit code.
- */
-int cli_print_sessions(const struct cli *cli, const struct wal_session_cursor_options *options,
-                       uint64_t limit, bool cursor, bool subagents);
+/* What a list of sessions has. */
+struct cli_list {
+    struct wal_session_cursor_options options; /* paths of the directory `cwd` count however they
+                                                * are written */
+    const char *client;                        /* NULL: any */
+    const char *title;                         /* that cli_session_has_text; NULL: any */
+    uint64_t limit;                            /* 0: all */
+    bool subagents;                            /* with those */
+    bool cursor; /* when there are more sessions, the cursor of the next page is the only line of
+                  * standard error */
+};
+
+/* Prints the sessions of cli->store, newest first: a table, or one object a line with --json.
+ * Returns an exit code. */
+int cli_print_sessions(const struct cli *cli, const struct cli_list *wanted);
 
 /* A project, and what its sessions say of it. */
 struct cli_project {

@@ -119,6 +119,9 @@ complete -c agentwal -n '__fish_seen_subcommand_from path' -a '(__agentwal_sessi
 complete -c agentwal -n '__fish_seen_subcommand_from path' -F
 complete -c agentwal -n '__fish_seen_subcommand_from list' -l cwd -x -a '(__fish_complete_directories)' -d 'only sessions of this directory'
 complete -c agentwal -n '__fish_seen_subcommand_from list' -l project -x -d 'only sessions of this project'
+complete -c agentwal -n '__fish_seen_subcommand_from list' -l client -x -d 'only sessions of this client, such as claude or codex'
+complete -c agentwal -n '__fish_seen_subcommand_from list' -l title -x -d 'only sessions with the text in the title or first message'
+complete -c agentwal -n '__fish_seen_subcommand_from list' -l since -x -d 'only what changed since 2026-11-20, or an age: 12h, 7d, 2w'
 complete -c agentwal -n '__fish_seen_subcommand_from list' -l trash -d 'the sessions in the trash, instead of all others'
 complete -c agentwal -n '__fish_seen_subcommand_from list' -l subagents -d 'with those that do a part of another one\'s work'
 complete -c agentwal -n '__fish_seen_subcommand_from list' -l limit -x -d 'at most N sessions; 0: all'

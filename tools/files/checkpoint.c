@@ -302,28 +302,32 @@ int verb_checkpoint(struct cli *cli, int argc, char **argv)
 
 /* --- checkpoints ---------------------------------------------------------- */
 
-static void print_checkpoint(const struct cli *cli, const struct wal_checkpoint_info *info)
+static void write_checkpoint(const struct wal_checkpoint_info *info)
 {
     struct wal__json_out json;
-    char created[64];
 
-    if (cli->json) {
-        cli_json_begin(&json);
-        cli_json_member_text(&json, "checkpointId", info->id);
-        cli_json_member_text(&json, "root", info->root);
-        cli_json_member_time(&json, "created", info->created_ms);
-        write_counts(&json, info);
-        wal__json_out_member_count(&json, "version", info->version);
-        cli_json_member_text_or_null(&json, "entryId", info->entry_id);
-        wal__json_out_close_line(&json);
-        return;
-    }
+    cli_json_begin(&json);
+    cli_json_member_text(&json, "checkpointId", info->id);
+    cli_json_member_text(&json, "root", info->root);
+    cli_json_member_time(&json, "created", info->created_ms);
+    write_counts(&json, info);
+    wal__json_out_member_count(&json, "version", info->version);
+    cli_json_member_text_or_null(&json, "entryId", info->entry_id);
+    wal__json_out_close_line(&json);
+}
+
+static void put_checkpoint(struct table *table, const struct wal_checkpoint_info *info)
+{
+    char created[WHEN_SIZE];
+
     when_text(info->created_ms, created);
-    cli_print_cell(info->id, 36);
-    printf("  %-19.19s  %7" PRIu64 "  %11" PRIu64 "  %9" PRIu64 "  %11" PRIu64 "  ", created,
-           info->files, info->bytes, info->new_blobs, info->new_bytes);
-    cli_print_name(stdout, info->root);
-    putchar('\n');
+    table_put(table, info->id);
+    table_put(table, cli_slice(created));
+    table_put_count(table, info->files);
+    table_put_size(table, info->bytes);
+    table_put_count(table, info->new_blobs);
+    table_put_size(table, info->new_bytes);
+    table_put_directory(table, info->root);
 }
 
 int verb_checkpoints(struct cli *cli, int argc, char **argv)
@@ -331,25 +335,29 @@ int verb_checkpoints(struct cli *cli, int argc, char **argv)
     struct wal_checkpoint_info info = WAL_INIT(wal_checkpoint_info);
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_checkpoint_cursor *checkpoints = NULL;
+    struct table table;
     enum wal_status status;
     int code = CLI_OK;
 
     cli_begin_session(cli, argc, argv, NULL, 3, 3, WAL_OPEN_READ_ONLY);
     status = wal_checkpoint_cursor_open(cli->session, &checkpoints, &error);
-    if (status == WAL_OK && !cli->json) {
-        printf("%-36s  %-19s  %7s  %11s  %9s  %11s  %s\n", "CHECKPOINT", "CREATED", "FILES",
-               "BYTES", "NEW BLOBS", "NEW BYTES", "ROOT");
-    }
+    table_init(&table, stdout, cli->terminal,
+               TABLE_COLUMNS(TABLE_PATH("CHECKPOINT", TABLE_ID_MAX), TABLE_TIME("CREATED"),
+                             TABLE_NUMBER("FILES"), TABLE_NUMBER("SIZE"), TABLE_NUMBER("NEW"),
+                             TABLE_NUMBER("NEW SIZE"), TABLE_PATH("ROOT", TABLE_ID_MAX)));
     while (status == WAL_OK && !cli_output_failed()) {
         status = wal_checkpoint_cursor_next(checkpoints, &info, &error);
-        if (status == WAL_OK) {
-            print_checkpoint(cli, &info);
+        if (status == WAL_OK && cli->json) {
+            write_checkpoint(&info);
+        } else if (status == WAL_OK) {
+            put_checkpoint(&table, &info);
         } else if (status == WAL_ECORRUPT) {
             /* Go on with the other checkpoints. */
             code = cli_report(cli, cli->items[2], status, &error);
             status = WAL_OK;
         }
     }
+    table_finish(&table);
     wal_checkpoint_cursor_close(checkpoints);
     if (status != WAL_OK && status != WAL_END) {
         code = cli_worse_code(code, cli_report(cli, cli->items[2], status, &error));

@@ -224,8 +224,6 @@ static bool git_root_commit(const char *top, char commit[CLI_COMMIT_SIZE])
     return has_commit;
 }
 
-#define CLI_PROJECT_GLOBAL "global"
-
 /* --- the project of a directory ----------------------------------------- */
 
 enum {

@@ -27,6 +27,8 @@ enum {
     CLI_PROJECT_SIZE = CLI_COMMIT_SIZE
 };
 
+#define CLI_PROJECT_GLOBAL "global"
+
 /* Finds the project of an absolute directory. It is "global" when the directory is missing, has no
  * commit, or git fails. With `stores` the repository gets the file, if it has none that is
  * valid. */

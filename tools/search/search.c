@@ -233,7 +233,6 @@ struct search_print {
 struct printer {
     const struct search_print *print;
     struct wal__json_out json;
-    struct cli_short_ids ids;
     struct wal_session *session;  /* of the hits */
     struct wal_session_info info; /* of it */
     enum wal_status status;
@@ -318,7 +317,7 @@ static void begin_session(struct printer *printer, const struct wal_search_hit *
     shown_resume_text(&printer->info, resume);
     when_text(hit->session_updated_ms, when);
     put_style(printer, TERMINAL_ID);
-    cli_print_name(stdout, cli_short_id(&printer->ids, hit->session_id));
+    cli_print_name(stdout, cli_session_short(printer->print->store, hit->session_id));
     put_style(printer, TERMINAL_PLAIN);
     printf("  %s  ", when);
     put_style(printer, TERMINAL_STRONG);
@@ -383,7 +382,7 @@ static void end_session(struct printer *printer, const struct wal_search_hit *hi
     if (hit->session_hits > printed) {
         put_style(printer, TERMINAL_DIM);
         printf("  %" PRIu64 " more: agentwal search --session ", hit->session_hits - printed);
-        cli_print_name(stdout, cli_short_id(&printer->ids, hit->session_id));
+        cli_print_name(stdout, cli_session_short(printer->print->store, hit->session_id));
         fputs(" ...", stdout);
         put_style(printer, TERMINAL_PLAIN);
         putchar('\n');
@@ -434,7 +433,6 @@ static int print_hits(const struct search_print *print, struct wal_search_cursor
     int code = CLI_OK;
 
     cli_json_init(&printer.json, stdout);
-    cli_short_ids_add_sessions(&printer.ids, print->store);
     while (printer.status == WAL_OK && !cli_output_failed() &&
            wal_search_cursor_next(cursor, &hit, NULL) == WAL_OK) {
         if (printed == 0 || hit.rank != last.rank) {
@@ -467,7 +465,6 @@ static int print_hits(const struct search_print *print, struct wal_search_cursor
         code = cli_report(print->cli, "search", printer.status, &printer.error);
     }
     wal_session_close(printer.session);
-    cli_short_ids_deinit(&printer.ids);
     return code;
 }
 

@@ -53,17 +53,6 @@ enum wal_status serve_get_session(struct serve_exchange *exchange, struct wal_er
 
 /* --- lists ---------------------------------------------------------- */
 
-/* The title, or the first message of a session, contains the text. */
-static bool has_text(struct wal_slice in, struct wal_slice text)
-{
-    for (uint64_t at = 0; at + text.size <= in.size; at++) {
-        if (strncasecmp((const char *)in.data + at, text.data, (size_t)text.size) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Writes at most `limit` sessions with the text, and the cursor after them. */
 static enum wal_status write_list(struct shown *shown, struct wal_store *store,
                                   struct wal_session_cursor *list, struct wal_slice text,
@@ -79,7 +68,7 @@ static enum wal_status write_list(struct shown *shown, struct wal_store *store,
     wal__json_out_member_open(json, "sessions", '[');
     while ((status = subagents ? wal_session_cursor_next(list, &info, error)
                                : cli_session_next(store, list, &info, error)) == WAL_OK) {
-        if (text.size > 0 && !has_text(info.title, text) && !has_text(info.first_text, text)) {
+        if (!cli_session_has_text(&info, text)) {
             continue;
         }
         if (count == limit) {

@@ -7,6 +7,7 @@
 #include <agentwal/admin.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "tools/cli/session.h"
@@ -17,32 +18,34 @@
 
 int verb_list(struct cli *cli, int argc, char **argv)
 {
+    struct cli_list list = {.options = WAL_INIT(wal_session_cursor_options)};
     const char *directory = NULL;
     const char *project = NULL;
     const char *after = NULL;
-    uint64_t limit = 0;
-    bool subagents = false;
-    bool cursor = false;
+    int64_t since_ms = 0;
     bool trash = false;
     const struct cli_option options[] = {
         {.name = "cwd", .directory = &directory},
         {.name = "project", .value = &project, .max = CLI_TEXT_MAX},
-        {.name = "limit", .number = &limit, .max = UINT64_MAX},
+        {.name = "client", .value = &list.client},
+        {.name = "title", .value = &list.title},
+        {.name = "since", .time = &since_ms},
+        {.name = "limit", .number = &list.limit, .max = UINT64_MAX},
         {.name = "after", .value = &after},
-        {.name = "cursor", .flag = &cursor},
+        {.name = "cursor", .flag = &list.cursor},
         {.name = "trash", .flag = &trash},
-        {.name = "subagents", .flag = &subagents},
+        {.name = "subagents", .flag = &list.subagents},
         {.name = NULL},
     };
-    struct wal_session_cursor_options wanted = {.struct_size = sizeof(wanted)};
 
     cli_parse_operands(cli, argc, argv, options, 2, 2);
     project_open_updated(cli, directory);
-    wanted.cwd = cli_slice(directory);
-    wanted.project = cli_slice(project);
-    wanted.after = cli_slice(after);
-    wanted.flags = trash ? (uint32_t)WAL_SESSION_CURSOR_TRASH : 0;
-    return cli_print_sessions(cli, &wanted, limit, cursor, subagents);
+    list.options.cwd = cli_slice(directory);
+    list.options.project = cli_slice(project);
+    list.options.after = cli_slice(after);
+    list.options.changed_after = since_ms > 0 ? since_ms - 1 : 0;
+    list.options.flags = trash ? (uint32_t)WAL_SESSION_CURSOR_TRASH : 0;
+    return cli_print_sessions(cli, &list);
 }
 
 static int print_latest(const struct cli *cli, const struct wal_session_cursor_options *options)
@@ -54,11 +57,10 @@ static int print_latest(const struct cli *cli, const struct wal_session_cursor_o
 
     status = cli_open_latest(cli->store, options, &list, &info, &error);
     if (status == WAL_OK && cli->json) {
-        struct wal_session_move move = WAL_INIT(wal_session_move);
         struct wal__json_out json;
 
         cli_json_begin(&json);
-        cli_session_json(&json, &info, cli_session_move(cli->store, &info, &move) ? &move : NULL);
+        cli_session_json(&json, cli->store, &info);
         wal__json_out_close_line(&json);
     } else if (status == WAL_OK) {
         fwrite(info.id.data, 1, (size_t)info.id.size, stdout);
@@ -91,13 +93,13 @@ int verb_latest(struct cli *cli, int argc, char **argv)
 int verb_children(struct cli *cli, int argc, char **argv)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
-    struct wal_session_cursor_options wanted = {.struct_size = sizeof(wanted)};
+    struct cli_list list = {.options = WAL_INIT(wal_session_cursor_options), .subagents = true};
     struct wal_error error = CLI_ERROR_INIT;
 
     cli_begin_session(cli, argc, argv, NULL, 3, 3, WAL_OPEN_READ_ONLY);
     cli_check(cli, cli->items[2], wal_session_get_info(cli->session, &info, &error), &error);
-    wanted.parent = info.id;
-    return cli_print_sessions(cli, &wanted, 0, false, true);
+    list.options.parent = info.id;
+    return cli_print_sessions(cli, &list);
 }
 
 /* The data that show prints; its slices are valid while the session is open. */
@@ -171,13 +173,13 @@ static void write_heads(struct wal__json_out *json, const struct session_details
     wal__json_out_close(json, '}');
 }
 
-static void write_session(const struct session_details *session_details)
+static void write_session(const struct session_details *session_details, struct wal_store *store)
 {
     const struct wal_session_info *info = &session_details->info;
     struct wal__json_out json;
 
     cli_json_begin(&json);
-    cli_session_json(&json, info, session_details->has_moved ? &session_details->move : NULL);
+    cli_session_json(&json, store, info);
     wal__json_out_key(&json, "heads");
     write_heads(&json, session_details);
     wal__json_out_member_open(&json, "lineage", '[');
@@ -335,7 +337,7 @@ int verb_show(struct cli *cli, int argc, char **argv)
         (void)shown_starter_read(&session_details.start, cli->store, &session_details.info);
     }
     if (is_whole && cli->json) {
-        write_session(&session_details);
+        write_session(&session_details, cli->store);
     } else if (is_whole) {
         cli_start_pager(cli);
         print_session(cli, &session_details);
@@ -397,40 +399,40 @@ static void write_row(const struct cli_project *project)
     wal__json_out_close_line(&json);
 }
 
-static void print_row(const struct cli_project *project, bool is_first)
+static void put_row(struct table *table, struct wal_store *store, const struct cli_project *project)
 {
-    const char *id = project->id[0] != '\0' ? project->id : "-";
-    char updated[64];
+    const bool is_directory =
+        project->directories.count > 0 && strcmp(project->id, project->directories.items[0]) == 0;
+    size_t others = project->directories.count > 1 ? project->directories.count - 1 : 0;
 
-    if (is_first) {
-        printf("%-40s  %8s  %-19s  %-36s  %s\n", "PROJECT", "SESSIONS", "UPDATED", "NEWEST",
-               "DIRECTORIES");
-    }
-    cli_print_cell(cli_slice(id), 40);
-    when_text(project->updated_ms, updated);
-    printf("  %8" PRIu64 "  %-19.19s  ", project->sessions, updated);
-    cli_print_cell(cli_slice(project->newest), 36);
-    for (size_t i = 0; i < project->directories.count; i++) {
-        fputs("  ", stdout);
-        cli_print_name(stdout, cli_slice(project->directories.items[i]));
-    }
-    putchar('\n');
+    table_put_directory(table, cli_slice(project->cwd[0] != '\0' ? project->cwd : "(unknown)"));
+    table_put_count(table, others);
+    table_put_count(table, project->sessions);
+    table_put_age(table, project->updated_ms, when_now_ms());
+    table_put(table, cli_session_short(store, cli_slice(project->newest)));
+    table_put(table, cli_slice(is_directory ? "" : project->id));
 }
 
 int verb_projects(struct cli *cli, int argc, char **argv)
 {
     struct cli_projects projects = {.items = NULL};
     struct wal_error error = CLI_ERROR_INIT;
+    struct table table;
 
     cli_begin(cli, argc, argv, NULL, 2, 2, WAL_OPEN_READ_ONLY);
     cli_check(cli, cli->items[1], cli_projects_read(&projects, cli->store, false, &error), &error);
+    table_init(&table, stdout, cli->terminal,
+               TABLE_COLUMNS(TABLE_PATH("DIRECTORY", 20), TABLE_NUMBER("OTHERS"),
+                             TABLE_NUMBER("SESSIONS"), TABLE_TIME("UPDATED"), TABLE_ID("NEWEST"),
+                             TABLE_ANY("PROJECT", 0, TABLE_ID_MAX, TABLE_FILLED)));
     for (size_t i = 0; i < projects.count; i++) {
         if (cli->json) {
             write_row(&projects.items[i]);
         } else {
-            print_row(&projects.items[i], i == 0);
+            put_row(&table, cli->store, &projects.items[i]);
         }
     }
+    table_finish(&table);
     cli_projects_deinit(&projects);
     return CLI_OK;
 }

@@ -349,7 +349,9 @@ void shown_session(struct shown *shown, struct wal_store *store,
 {
     struct wal__json_out *json = shown->json;
     char *resume = cli_alloc(SHOWN_RESUME_SIZE);
+    char client[CLI_CLIENT_SIZE];
 
+    cli_session_client(store, info, client);
     wal__json_out_open(json, '{');
     cli_json_member_text(json, "id", info->id);
     wal__json_out_member_count(shown->json, "number", info->number);
@@ -357,7 +359,7 @@ void shown_session(struct shown *shown, struct wal_store *store,
     shown_member(shown, "text", info->first_text);
     shown_member(shown, "cwd", info->cwd);
     shown_member(shown, "projectId", info->project);
-    cli_json_member_text(json, "client", cli_session_client(info));
+    cli_json_member_text(json, "client", cli_slice(client));
     cli_json_member_text_or_null(json, "parentId", info->parent_id);
     wal__json_out_member_bool(json, "subagent", cli_session_is_subagent(store, info));
     if (with_start) {

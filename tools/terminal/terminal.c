@@ -346,25 +346,43 @@ size_t cell_print(FILE *file, const void *data, size_t size, size_t columns, uns
 
 /* --- sizes and times ---------------------------------------------------- */
 
-void size_text(uint64_t size, char text[SIZE_TEXT])
+/* Three digits of a number from 1000 on, and the unit. */
+static void scale_text(uint64_t number, const char *const units[], char text[SIZE_TEXT])
 {
-    static const char *const units[] = {"kB", "MB", "GB", "TB", "PB", "EB"};
     size_t unit = 0;
-    uint64_t tenths = size / 100;
+    uint64_t tenths = number / 100;
 
-    if (size < 1000) {
-        snprintf(text, SIZE_TEXT, "%u %s", (unsigned)size, size == 1 ? "byte" : "bytes");
-        return;
-    }
     while (tenths >= 10000) {
         tenths /= 1000;
         unit++;
     }
     if (tenths >= 1000) {
-        snprintf(text, SIZE_TEXT, "%u %s", (unsigned)(tenths / 10), units[unit]);
+        snprintf(text, SIZE_TEXT, "%u%s", (unsigned)(tenths / 10), units[unit]);
     } else {
-        snprintf(text, SIZE_TEXT, "%u.%u %s", (unsigned)(tenths / 10), (unsigned)(tenths % 10),
+        snprintf(text, SIZE_TEXT, "%u.%u%s", (unsigned)(tenths / 10), (unsigned)(tenths % 10),
                  units[unit]);
+    }
+}
+
+void size_text(uint64_t size, char text[SIZE_TEXT])
+{
+    static const char *const units[] = {" kB", " MB", " GB", " TB", " PB", " EB"};
+
+    if (size < 1000) {
+        snprintf(text, SIZE_TEXT, "%u %s", (unsigned)size, size == 1 ? "byte" : "bytes");
+    } else {
+        scale_text(size, units, text);
+    }
+}
+
+void count_text(uint64_t count, char text[SIZE_TEXT])
+{
+    static const char *const units[] = {"k", "M", "G", "T", "P", "E"};
+
+    if (count < 1000) {
+        snprintf(text, SIZE_TEXT, "%u", (unsigned)count);
+    } else {
+        scale_text(count, units, text);
     }
 }
 

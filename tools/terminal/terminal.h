@@ -102,6 +102,9 @@ enum {
 /* "17 bytes", "1.2 kB", "36.9 MB": powers of 1000, three digits. */
 void size_text(uint64_t size, char text[SIZE_TEXT]);
 
+/* "17", "1.2k", "36.9M". */
+void count_text(uint64_t count, char text[SIZE_TEXT]);
+
 enum {
     WHEN_SIZE = 32,       /* bytes of a text with its terminator */
     WHEN_AGE_COLUMNS = 10 /* the longest age of the years 0 to 9999 */

@@ -15,6 +15,7 @@
 #include "tools/cli/session.h"
 #include "tools/cli/tail.h"
 #include "tools/cli/verbs.h"
+#include "tools/project/project.h"
 
 /* --- texts with numbers --------------------------------------------------- */
 
@@ -387,14 +388,19 @@ static enum wal_status list_sessions(struct usage *usage, struct wal_store *stor
 
     for (cli_sessions_open(&list, store, NULL, error); cli_sessions_next(&list, error);) {
         struct usage_session *session;
+        char client[CLI_CLIENT_SIZE];
+        char label[CLI_TEXT_MAX];
 
+        cli_session_client(store, &list.info, client);
         session = CLI_PUSH(usage->sessions, usage->session_count, usage->session_capacity);
-        *session = (struct usage_session){.number = list.info.number,
-                                          .id = cli_copy_slice(list.info.id),
-                                          .title = cli_copy_slice(list.info.title),
-                                          .cwd = cli_copy_slice(list.info.cwd),
-                                          .project = cli_copy_slice(list.info.project),
-                                          .client = cli_copy_slice(cli_session_client(&list.info))};
+        *session =
+            (struct usage_session){.number = list.info.number,
+                                   .id = cli_copy_slice(list.info.id),
+                                   .title = cli_copy_slice(list.info.title),
+                                   .label = cli_copy_slice(cli_session_title(&list.info, label)),
+                                   .cwd = cli_copy_slice(list.info.cwd),
+                                   .project = cli_copy_slice(list.info.project),
+                                   .client = cli_copy_slice(cli_slice(client))};
         if (list.info.documents > 0) {
             (void)usage_names_number(with_documents, session->id);
         }
@@ -556,6 +562,7 @@ void usage_deinit(struct usage *usage)
 
         free(session->id);
         free(session->title);
+        free(session->label);
         free(session->cwd);
         free(session->project);
         free(session->client);
@@ -570,7 +577,7 @@ void usage_deinit(struct usage *usage)
 
 enum {
     COST_SIZE = 64, /* bytes of a text with its terminator */
-    NAME_MAX = 40   /* columns that no name is cut below */
+    NAME_MIN = 20   /* columns of a name, where sums do not have room */
 };
 
 /* --- JSON --------------------------------------------------------------- */
@@ -657,63 +664,87 @@ static void usage_groups_write(const struct usage_groups *groups)
 
 /* --- the table ---------------------------------------------------------- */
 
-static const char *label_of(enum usage_by by, const struct usage_group *group)
+static void put_tokens(struct table *table, uint64_t count)
 {
-    const char *name = by == USAGE_BY_PROJECT && group->session->cwd[0] != '\0'
-                           ? group->session->cwd
-                           : group->name;
+    char text[SIZE_TEXT] = "";
 
-    return name[0] != '\0' ? name : "-";
-}
-
-/* Columns of the names, of which control characters are wider than their bytes. */
-static size_t name_width(const struct usage_groups *groups)
-{
-    size_t width = strlen("PROJECT");
-
-    for (size_t i = 0; i < groups->count; i++) {
-        size_t size = strlen(label_of(groups->by, &groups->items[i]));
-
-        width = size > width ? size : width;
+    if (count > 0) {
+        count_text(count, text);
     }
-    return width < NAME_MAX ? width : NAME_MAX;
+    table_put(table, cli_slice(text));
 }
 
-static void print_row(const char *label, size_t width, const struct usage_group *group)
+/* Puts the cells after those that name the group. */
+static void put_sums(struct table *table, const struct usage_group *group)
 {
     const struct usage_tokens *tokens = &group->tokens;
-    char cost[COST_SIZE] = "-";
+    char cost[COST_SIZE] = "";
 
     if (group->costed + group->computed > 0) {
-        snprintf(cost, sizeof(cost), "%s%.4f", group->computed > 0 ? "~" : "", group->cost);
+        const bool is_least = group->cost > 0 && group->cost < 0.01;
+
+        snprintf(cost, sizeof(cost), "%s%s$%.2f", group->computed > 0 ? "~" : "",
+                 is_least ? "<" : "", is_least ? 0.01 : group->cost);
     }
-    cli_print_cell(cli_slice(label), width);
-    printf("  %8" PRIu64 "  %12" PRIu64 "  %12" PRIu64 "  %14" PRIu64 "  %12" PRIu64 "  %12" PRIu64
-           "  %14" PRIu64 "  %10s\n",
-           group->requests, tokens->input, tokens->output, tokens->cache_read, tokens->cache_write,
-           tokens->reasoning, tokens->total, cost);
+    put_tokens(table, group->requests);
+    put_tokens(table, tokens->input);
+    put_tokens(table, tokens->output);
+    put_tokens(table, tokens->cache_read);
+    put_tokens(table, tokens->cache_write);
+    put_tokens(table, tokens->reasoning);
+    put_tokens(table, tokens->total);
+    table_put(table, cli_slice(cost));
+}
+
+/* Puts the id of a session, else nothing, and the name of a group. */
+static void put_name(struct table *table, struct wal_store *store, enum usage_by by,
+                     const struct usage_group *group)
+{
+    const struct usage_session *session = group->session;
+
+    table_put(table, by == USAGE_BY_SESSION ? cli_session_short(store, cli_slice(session->id))
+                                            : cli_slice(""));
+    if (by == USAGE_BY_SESSION) {
+        table_put(table, cli_slice(session->label));
+    } else if (by == USAGE_BY_PROJECT && strcmp(group->name, CLI_PROJECT_GLOBAL) != 0 &&
+               session->cwd[0] != '\0') {
+        table_put_directory(table, cli_slice(session->cwd));
+    } else {
+        table_put(table, cli_slice(group->name[0] == '\0'   ? "(unknown)"
+                                   : by == USAGE_BY_PROJECT ? "(no repository)"
+                                                            : group->name));
+    }
 }
 
 /* Prints a table with a total. */
-static void usage_groups_print(const struct usage_groups *groups)
+static void usage_groups_print(const struct cli *cli, const struct usage_groups *groups)
 {
     static const char *const heads[] = {
-        [USAGE_BY_DAY] = "DAY",         [USAGE_BY_MODEL] = "MODEL",
-        [USAGE_BY_PROJECT] = "PROJECT", [USAGE_BY_CLIENT] = "CLIENT",
-        [USAGE_BY_SESSION] = "SESSION",
+        [USAGE_BY_DAY] = "DAY",       [USAGE_BY_MODEL] = "MODEL",   [USAGE_BY_PROJECT] = "PROJECT",
+        [USAGE_BY_CLIENT] = "CLIENT", [USAGE_BY_SESSION] = "TITLE",
     };
-    size_t width = name_width(groups);
+    const unsigned optional = TABLE_RIGHT | TABLE_FILLED | TABLE_OPTIONAL;
+    const unsigned cut =
+        groups->by == USAGE_BY_PROJECT || groups->by == USAGE_BY_MODEL ? TABLE_KEEP_END : 0U;
+    struct table table;
 
-    if (groups->count == 0) {
-        return;
-    }
-    printf("%-*s  %8s  %12s  %12s  %14s  %12s  %12s  %14s  %10s\n", (int)width, heads[groups->by],
-           "REQUESTS", "INPUT", "OUTPUT", "CACHE READ", "CACHE WRITE", "REASONING", "TOTAL",
-           "COST USD");
+    table_init(&table, stdout, cli->terminal,
+               TABLE_COLUMNS(TABLE_ID("SESSION"), TABLE_ANY(heads[groups->by], 0, NAME_MIN, cut),
+                             TABLE_NUMBER("REQS"), TABLE_NUMBER("INPUT"), TABLE_NUMBER("OUTPUT"),
+                             TABLE_ANY("CACHE-R", 0, 0, optional),
+                             TABLE_ANY("CACHE-W", 0, 0, optional),
+                             TABLE_ANY("REASON", 0, 0, optional), TABLE_NUMBER("TOTAL"),
+                             TABLE_NUMBER("COST")));
     for (size_t i = 0; i < groups->count; i++) {
-        print_row(label_of(groups->by, &groups->items[i]), width, &groups->items[i]);
+        put_name(&table, cli->store, groups->by, &groups->items[i]);
+        put_sums(&table, &groups->items[i]);
     }
-    print_row("TOTAL", width, &groups->total);
+    if (groups->count > 0) {
+        table_put(&table, cli_slice(""));
+        table_put(&table, cli_slice("TOTAL"));
+        put_sums(&table, &groups->total);
+    }
+    table_finish(&table);
 }
 
 /* --- usage ---------------------------------------------------------------- */
@@ -817,7 +848,7 @@ static int print(const struct cli *cli, const struct usage *usage,
         cli_note(cli, "usage", "no session states a token count or a cost");
     } else {
         cli_start_pager(cli);
-        usage_groups_print(groups);
+        usage_groups_print(cli, groups);
         note_prices(cli, usage, prices, &groups->total);
         note_silent(cli, usage);
     }

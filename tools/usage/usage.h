@@ -187,6 +187,7 @@ struct usage_session {
     uint32_t number;
     char *id;
     char *title;
+    char *label; /* cli_session_title */
     char *cwd;
     char *project;
     char *client;              /* name of the dialect it was imported from, or agentwal */

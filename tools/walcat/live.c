@@ -320,7 +320,6 @@ enum {
 struct printer {
     struct live *live;
     struct wal__json_out json;
-    struct cli_short_ids ids;
     bool text;
     int code;
 };
@@ -387,7 +386,7 @@ static void print_item(struct printer *printer, const struct live_item *item)
 {
     const struct terminal *terminal = printer->live->cli->terminal;
     struct wal_slice whole = cli_slice(item->session->id);
-    struct wal_slice id = cli_short_id(&printer->ids, whole);
+    struct wal_slice id = cli_session_short(printer->live->store, whole);
     struct wal_slice title = cli_slice(item->session->title);
     char time[WHEN_SIZE];
     size_t used;
@@ -470,7 +469,6 @@ int walcat_print_live(struct live *live, bool text)
     live->cli = &cli;
     cli_permit_end(false);
     cli_json_init(&printer.json, stdout);
-    cli_short_ids_add_sessions(&printer.ids, live->store);
     while ((status == WAL_OK || status == WAL_EBUSY) && cli_output_is_read()) {
         status = print_rest(&printer, &error);
         if (status == WAL_END) {
@@ -480,7 +478,6 @@ int walcat_print_live(struct live *live, bool text)
             cli_permit_end(false);
         }
     }
-    cli_short_ids_deinit(&printer.ids);
     return status == WAL_OK || status == WAL_EBUSY ? printer.code
                                                    : cli_report(&cli, live->path, status, &error);
 }

@@ -1080,10 +1080,11 @@ static int follow_all(struct cli *cli, const struct arguments *arguments)
 
 static int show_sessions(struct cli *cli)
 {
-    const struct wal_session_cursor_options all = WAL_INIT(wal_session_cursor_options);
+    const struct cli_list all = {.options = WAL_INIT(wal_session_cursor_options),
+                                 .subagents = true};
 
     cli_use_store(cli, cli->items[0], WAL_OPEN_READ_ONLY);
-    return cli_print_sessions(cli, &all, 0, false, true);
+    return cli_print_sessions(cli, &all);
 }
 
 /* Refuses options that would have no effect. */

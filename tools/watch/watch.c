@@ -39,18 +39,12 @@ struct view {
     size_t capacity;
     size_t at;  /* the row of the cursor */
     size_t top; /* the first row that is drawn */
-    struct cli_short_ids ids;
 };
 
 enum {
     LOAD_MAX = 100, /* sessions that are shown before they change */
     LAST_ENTRIES = 8,
-    NAME_SIZE = 32, /* of a process */
-    ID_WIDTH = 16,
-    PROCESS_WIDTH = 18,
-    DIRECTORY_WIDTH = 28,
-    FIXED_WIDTH =
-        ID_WIDTH + 2 + PROCESS_WIDTH + 2 + 5 + 2 + WHEN_AGE_COLUMNS + 2 + DIRECTORY_WIDTH + 2
+    NAME_SIZE = 32 /* of a process */
 };
 
 /* --- rows --------------------------------------------------------------- */
@@ -129,7 +123,6 @@ static enum wal_status view_load(struct view *view, int64_t since_ms, struct wal
 
     options.changed_after = since_ms - 1;
     options.project = cli_slice(view->live->project);
-    cli_short_ids_add_sessions(&view->ids, view->live->store);
     for (cli_sessions_open(&list, view->live->store, &options, error);
          cli_sessions_next(&list, error);) {
         struct live_session *session = live_find(view->live, list.info.id);
@@ -273,31 +266,32 @@ static void sort(struct view *view)
     }
 }
 
-static void put_cell(struct screen *screen, const char *text, size_t width, unsigned flags)
+static void put_row(struct view *view, struct table *table, struct row *row, int64_t now_ms)
 {
-    cell_print(screen->file, text, strlen(text), width, CELL_PAD | flags);
-    fputs("  ", screen->file);
+    struct live_session *session = live_find(view->live, cli_slice(row->id));
+    char text[NAME_SIZE + 16];
+
+    table_put(table, cli_session_short(view->live->store, cli_slice(row->id)));
+    describe_process(row, text, sizeof(text));
+    table_put(table, cli_slice(text));
+    table_put_count(table, count_minute(row, now_ms / 1000));
+    table_put_age(table, row->changed_ms, now_ms);
+    table_put_directory(table, cli_slice(session != NULL ? session->cwd : ""));
+    table_put(table, cli_slice(session != NULL ? session->title : "(deleted)"));
 }
 
-static void draw_row(struct view *view, struct screen *screen, size_t index, int64_t now_ms)
+/* Draws a row of the table, and below it the last message. */
+static void draw_row(const struct view *view, struct screen *screen, const struct table *table,
+                     size_t index)
 {
-    struct row *row = &view->rows[index];
-    struct live_session *session = live_find(view->live, cli_slice(row->id));
-    struct wal_slice id = cli_short_id(&view->ids, cli_slice(row->id));
-    size_t title = screen->columns > FIXED_WIDTH + 8 ? screen->columns - FIXED_WIDTH : 8;
-    char text[NAME_SIZE + 16];
-    char age[WHEN_SIZE];
+    const struct row *row = &view->rows[index];
+    size_t printed;
 
     screen_put_inverse(screen, index == view->at);
-    cell_print(screen->file, id.data, (size_t)id.size, ID_WIDTH, CELL_PAD | CELL_KEEP_END);
-    fputs("  ", screen->file);
-    describe_process(row, text, sizeof(text));
-    put_cell(screen, text, PROCESS_WIDTH, CELL_KEEP_END);
-    fprintf(screen->file, "%5llu  ", (unsigned long long)count_minute(row, now_ms / 1000));
-    when_age(row->changed_ms, now_ms, age);
-    put_cell(screen, age, WHEN_AGE_COLUMNS, 0);
-    put_cell(screen, session != NULL ? session->cwd : "", DIRECTORY_WIDTH, CELL_KEEP_END);
-    put_cell(screen, session != NULL ? session->title : "(deleted)", title, 0);
+    printed = table_print_row(table, index - view->top + 1);
+    if (index == view->at && printed < screen->columns) {
+        fprintf(screen->file, "%*s", (int)(screen->columns - printed), "");
+    }
     screen_put_inverse(screen, false);
     screen_end_line(screen);
     if (screen_has_room(screen)) {
@@ -312,8 +306,10 @@ static void draw_row(struct view *view, struct screen *screen, size_t index, int
 
 static void view_draw(struct view *view, struct screen *screen)
 {
+    const struct terminal terminal = {.columns = screen->columns};
     size_t height = screen->rows > 3 ? (screen->rows - 2) / 2 : 1;
     int64_t now_ms = when_now_ms();
+    struct table table;
     uint64_t rate = 0;
 
     sort(view);
@@ -327,21 +323,27 @@ static void view_draw(struct view *view, struct screen *screen)
         rate += count_minute(&view->rows[i], now_ms / 1000);
     }
     screen_begin(screen);
-    fprintf(screen->file, "%zu %s, %llu entries in the last minute", view->count,
-            cli_plural(view->count, "session", "sessions"), (unsigned long long)rate);
+    fprintf(screen->file, "%zu %s, %llu %s in the last minute", view->count,
+            cli_plural(view->count, "session", "sessions"), (unsigned long long)rate,
+            cli_plural(rate, "entry", "entries"));
     screen_end_line(screen);
+    table_init(&table, screen->file, &terminal,
+               TABLE_COLUMNS(TABLE_ID("SESSION"), TABLE_ANY("PROCESS", 18, 12, TABLE_KEEP_END),
+                             TABLE_ANY("/MIN", 0, 0, TABLE_RIGHT), TABLE_TIME("CHANGED"),
+                             TABLE_PATH("DIRECTORY", TABLE_ID_MAX), TABLE_TEXT("TITLE", 24)));
+    for (size_t i = view->top;
+         i < view->count && i < view->top + height && i < view->top + TABLE_PAGE; i++) {
+        put_row(view, &table, &view->rows[i], now_ms);
+    }
+    table_fit(&table);
     screen_put_style(screen, TERMINAL_STRONG);
-    put_cell(screen, "SESSION", ID_WIDTH, 0);
-    put_cell(screen, "PROCESS", PROCESS_WIDTH, 0);
-    put_cell(screen, " /MIN", 5, 0);
-    put_cell(screen, "CHANGED", WHEN_AGE_COLUMNS, 0);
-    put_cell(screen, "DIRECTORY", DIRECTORY_WIDTH, 0);
-    fputs("TITLE", screen->file);
+    (void)table_print_row(&table, 0);
     screen_put_style(screen, TERMINAL_PLAIN);
     screen_end_line(screen);
-    for (size_t i = view->top; i < view->count && screen_has_room(screen); i++) {
-        draw_row(view, screen, i, now_ms);
+    for (size_t i = 0; i < table_rows(&table) && screen_has_room(screen); i++) {
+        draw_row(view, screen, &table, view->top + i);
     }
+    cli_texts_deinit(&table.cells);
     screen_end(screen);
 }
 
@@ -491,7 +493,6 @@ static int show_screen(struct live *live, struct screen *screen)
         free(view.rows[i].id);
     }
     free(view.rows);
-    cli_short_ids_deinit(&view.ids);
     return code;
 }
 

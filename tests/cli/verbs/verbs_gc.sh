@@ -69,7 +69,7 @@ json 'rows[0]["rewritten"] == 1 and rows[0]["deadBytes"] > 50000
     and rows[0]["sessions"][2]["reclaimableBytes"] == 0' plan
 code 0 agentwal gc --dry-run
 grep -q '^would rewrite 1 of 1 segment, ' stdout || fail "plan for people"
-grep -Eq '^second .* deleted$' stdout || fail "no session in the plan"
+grep -Eq '^second .* \(deleted\)$' stdout || fail "no session in the plan"
 if grep -q '^first' stdout; then
     fail "the plan lists a session that gives nothing back"
 fi
@@ -79,7 +79,7 @@ agentwal stats --json | json '[(s["sessionId"], s["deleted"])
     for s in rows[0]["space"]] == [("first", False), ("second", True),
     ("third", False)]'
 code 0 agentwal stats
-grep -q '^SESSION  *OWN  *SHARED  *RECLAIMABLE$' stdout || fail "stats for people"
+grep -q '^SESSION  *OWN .*RECLAIMABLE  *TITLE$' stdout || fail "stats for people"
 
 # Read-only: a dry run works, and gc says why it does not.
 if [ "$(id -u)" != 0 ]; then

@@ -16,6 +16,7 @@ import unicodedata
 
 BIN = os.path.join(os.environ["WALBIN"], "agentwal")
 HOSTILE = "red \x1b[31m \x07 c1 \x9b31m bidi \u202eevil\u2069 tab\tend"
+ODD = "an-id-that-somebody-made-and-that-is-longer-than-twelve-characters"
 WIDE = "日本語の題名がここに長く続くので切り取られるはずです、きっとそうです"
 
 
@@ -153,6 +154,78 @@ def test_interrupt():
     assert done.wait() == -signal.SIGINT, done.returncode
 
 
+# Verbs that print a table, and columns that it has and has not.
+TABLES = (
+    (["list"], "SESSION UPDATED ENTRIES CLIENT DIRECTORY TITLE", ""),
+    (["list", "--client", "pi"], "SESSION DIRECTORY TITLE", "CLIENT"),
+    (["list", "--title", "odd", "--since", "1h"], "SESSION TITLE", "CLIENT"),
+    (["usage"], "DAY REQS INPUT OUTPUT CACHE-R TOTAL COST", "REASON SESSION"),
+    (["usage", "--by", "model"], "MODEL REQS TOTAL COST", "REASON"),
+    (["usage", "--by", "project"], "PROJECT REQS TOTAL COST", ""),
+    (["usage", "--by", "session"], "SESSION TITLE REQS TOTAL COST", "REASON"),
+    (["projects"], "DIRECTORY SESSIONS UPDATED NEWEST PROJECT", "ENTRIES"),
+    (["stats"], "CHECKPOINTS FILES SIZE TITLE", "SHARED"),
+    (["checkpoints", ODD], "CHECKPOINT CREATED FILES SIZE ROOT", ""),
+    (["retain", "--keep-last", "1"], "SESSION UPDATED SIZE TITLE", "RULE"),
+)
+
+
+def head_of(text, heads):
+    """The last line of heads."""
+    return [line for line in lines(text) if heads.split()[0] in line.split()][-1].split()
+
+
+def test_tables(folder):
+    work = os.path.join(folder, "work")
+    example = os.path.join(os.environ["AGENTWAL_SOURCE"], "tools/example/session.jsonl")
+    message = {"role": "assistant", "model": "claude-sonnet-4-5-with-a-long-name", "content": "x",
+               "usage": {"input": 12, "output": 59598986, "cacheRead": 4000,
+                         "totalTokens": 59602998, "cost": {"total": 0.004}}}
+    run("create", "--id", ODD, "--title", "The odd one, with a title that is long enough to be cut "
+        "on a terminal of a hundred columns, and even on one that is wider", "--cwd", work)
+    run("append", ODD, stdin=json.dumps({"type": "message", "payload": message}))
+    run("import", example)
+    for name in ("first", "a-checkpoint-whose-id-is-longer-than-others"):
+        with open(os.path.join(work, name), "w", encoding="utf-8") as file:
+            file.write("content of a file\n" * 400)
+        run("checkpoint", ODD, name, "--root", work, os.path.join(work, name))
+    for verb, heads, absent in TABLES:
+        for columns in (80, 100, 133):
+            text = run(*verb, COLUMNS=str(columns))
+            rows = lines(text)
+            assert all(width(row) <= columns for row in rows), (verb, columns, text)
+            assert not any(row != row.rstrip() for row in rows), (verb, columns, text)
+            shown = head_of(text, heads)
+            assert set(heads.split()) <= set(shown), (verb, columns, text)
+            assert not set(absent.split()) & set(shown), (verb, columns, text)
+    # One long id widens no column, is cut at its beginning, and is accepted so.
+    text = run("list", COLUMNS="80")
+    cut = [row.split()[0] for row in lines(text) if row.startswith("…")]
+    assert cut == ["…" + ODD[-11:]], text
+    assert lines(text)[0].index("UPDATED") == 14, text
+    run("show", "--", cut[0][1:])
+    assert ODD in run("list", COLUMNS="300") and ODD in run("list")
+    # A fork is of the client of what it was forked from.
+    run("fork", "--id", "forked", "0199")
+    assert json.loads(run("show", "forked", "--json"))["client"] == "pi"
+    assert "forked" in run("list", "--client", "pi")
+    # Numbers and costs have units; what is computed is marked.
+    row = [row for row in lines(run("usage", "--by", "model", COLUMNS="80")) if "-name" in row][0]
+    assert row.split()[1:] == ["1", "12", "59.5M", "4.0k", "59.6M", "<$0.01"], row
+    # A title stays where there is room for little.
+    text = run("usage", "--by", "session", COLUMNS="80")
+    assert "The odd one, with a" in text and "CACHE-W" not in text, text
+    # The heads are printed once, whatever the number of pages.
+    entry = json.dumps({"type": "message", "payload": {"role": "user", "content": "x"}})
+    for i in range(103):
+        run("append", "--create", "many-%03d" % i, stdin=entry)
+    rows = lines(run("list", COLUMNS="80"))
+    assert len(rows) == len(run("list", "--json").splitlines()) + 1 > 104, len(rows)
+    assert sum(row.startswith("SESSION") for row in rows) == 1
+    for i in range(103):
+        run("delete", "many-%03d" % i)
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         work = os.path.join(folder, "work")
@@ -171,6 +244,7 @@ def main():
         test_hostile()
         test_times()
         test_interrupt()
+        test_tables(folder)
     return 0
 
 

@@ -242,7 +242,7 @@ for model in no-1 no-1 no-2 ''; do
         agentwal append unknown >/dev/null
 done
 code 0 agentwal usage --prices prices
-grep -q '~30.0000$' stdout || fail 'no mark of a computed cost'
+grep -q '~[$]30\.00$' stdout || fail 'no mark of a computed cost'
 grep -q 'computed with prices of 2026-05-04 for 1 of 5 requests' stderr || fail 'no source'
 grep -q 'no price of no-1 (2 requests), no-2 (1 request), requests without a model (1 request)$' \
     stderr || fail "no names: $(cat stderr)"
@@ -302,7 +302,7 @@ agentwal create --id silent >/dev/null
 agentwal import "$AGENTWAL_SOURCE/tests/golden/model/rollouts.jsonl" >/dev/null 2>&1
 code 0 agentwal usage --by client
 grep -q 'rollouts: 1 session states no token counts' stderr || fail "silence: $(cat stderr)"
-grep -Eq '^rollouts +0 .* -$' stdout || fail "no row of a client without counts: $(cat stdout)"
+grep -q '^rollouts$' stdout || fail "no row of a client without counts: $(cat stdout)"
 code 0 agentwal usage --by model
 grep -q 'list prices of 20' stderr || ! grep -q computed stderr || fail 'no date'
 

@@ -383,7 +383,14 @@ static void end_session(struct printer *printer, const struct wal_search_hit *hi
         put_style(printer, TERMINAL_DIM);
         printf("  %" PRIu64 " more: agentwal search --session ", hit->session_hits - printed);
         cli_print_name(stdout, cli_session_short(printer->print->store, hit->session_id));
-        fputs(" ...", stdout);
+        /* A quote would end the word. */
+        if (strchr(printer->print->query, '\'') == NULL && printer->print->query[0] != '\0') {
+            fputs(" -- '", stdout);
+            cli_print_name(stdout, cli_slice(printer->print->query));
+            fputs("'", stdout);
+        } else {
+            fputs(" ...", stdout);
+        }
         put_style(printer, TERMINAL_PLAIN);
         putchar('\n');
     }

@@ -387,6 +387,20 @@ static int print_tree(const struct cli *cli, struct wal_session *session,
     return tree.code;
 }
 
+/* Prints the nodes and heads of the conversation as an object. */
+static int write_tree(const struct cli *cli, struct wal_session *session)
+{
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal__json_out json;
+    struct shown shown = {.json = &json, .limit = SHOWN_LIMIT};
+    enum wal_status status;
+
+    cli_json_begin(&json);
+    status = shown_tree(&shown, cli->store, session, &error);
+    wal__json_out_close_line(&json);
+    return cli_report(cli, cli->items[1], status, &error);
+}
+
 /* --- entries ------------------------------------------------------------ */
 
 struct writer {
@@ -445,13 +459,12 @@ static void put_call(struct writer *writer, const struct wal__json_token *name,
     put_string(writer, name);
     if (arguments->kind != WAL__JSON_NONE) {
         put_literal(writer, " ");
-        if (writer->columns == 0 && arguments->kind == WAL__JSON_STRING) {
+        if (writer->columns == 0) {
             struct cli_texts texts = {.items = NULL};
-            text = cli_unescape(arguments, &texts);
-            cli_print_text(writer->file, text, 200, false);
+
+            text = arguments->kind == WAL__JSON_STRING ? cli_unescape(arguments, &texts) : text;
+            cell_print(writer->file, text.data, (size_t)text.size, 200, 0);
             cli_texts_deinit(&texts);
-        } else if (writer->columns == 0) {
-            cli_print_text(writer->file, text, 200, false);
         }
     }
     put_literal(writer, "]");
@@ -479,6 +492,9 @@ static void put_part(void *ctx, const struct wal__message_part *part)
 {
     struct writer *writer = ctx;
 
+    if (part->kind == WAL__PART_THINKING && part->text.span.size <= 2) {
+        return; /* an empty string: the client keeps it to itself */
+    }
     if (part->kind == WAL__PART_TEXT && part->author.kind == WAL__JSON_STRING) {
         put_literal(writer, "[");
         put_string(writer, &part->author);
@@ -1057,8 +1073,9 @@ static int show_session(struct cli *cli, const struct arguments *arguments)
     cli_complete_name(cli, view.stream, CLI_NAME_ENTRY, &view.up_to);
     damage_code = report_damage(cli, cli->session);
     view.store = cli->store;
-    code = arguments->tree ? print_tree(cli, cli->session, &view)
-                           : walcat_print_entries(cli, cli->session, &view);
+    code = !arguments->tree ? walcat_print_entries(cli, cli->session, &view)
+           : cli->json      ? write_tree(cli, cli->session)
+                            : print_tree(cli, cli->session, &view);
     return cli_worse_code(damage_code, code);
 }
 
@@ -1166,9 +1183,10 @@ static void read_arguments(struct cli *cli, int argc, char **argv, struct argume
     };
 
     cli_parse(cli, argc, argv, options);
-    if (cli->json && (view->text || arguments->tree)) {
+    if (cli->json &&
+        (view->text || (arguments->tree && (arguments->stream < 256 || view->deltas)))) {
         cli_fail(cli, CLI_USAGE, "--json", "not allowed with %s",
-                 view->text ? "--text" : "a drawing of the branches");
+                 view->text ? "--text" : "--stream and --deltas of a tree");
     }
     if (arguments->frames && !cli->names_store && cli->count == 2) {
         /* agentwal cat --frames SEGMENT: not the store, but its segment. */

@@ -104,7 +104,6 @@ failure usage 2 agentwal show --json
 failure usage 2 agentwal --json nosuch
 failure usage 2 agentwal list --nosuch --json
 failure usage 2 agentwal cat one --text --json
-failure usage 2 agentwal tree one --json
 failure WAL_EEXISTS 1 agentwal create --json --id one
 code 1 agentwal append one --json --expect-tail x \
     <<<'{"type":"t","payload":{}}'

@@ -70,6 +70,17 @@ same "agentwal: --limit: '-1' is not a number from 0 on" "$(cat stderr)" "a limi
 code 2 agentwal -v
 grep -q '(see agentwal help)$' stderr || fail "no verb: $(cat stderr)"
 
+# Thinking that the client keeps to itself is left out; what is cut has a mark.
+printf '{"type":"message","payload":{"role":"assistant","content":[%s,{%s:{"run":"%0300d"}}]}}\n' \
+    '{"type":"thinking","thinking":""}' '"type":"toolCall","name":"bash","arguments"' 0 |
+    agentwal --store calls append --create calls >/dev/null
+says '^\[call bash \{"run":"0{180,}…\]$' agentwal --store calls cat --text calls
+gives 'rows[0]["heads"][0]["name"] == "main" and len(rows[0]["nodes"]) == 1' \
+    agentwal --store calls tree calls --json
+code 2 agentwal --store calls tree calls --json --deltas
+code 0 agentwal --store calls cat --text calls
+! grep -q thinking stdout || fail "empty thinking: $(cat stdout)"
+
 echo content >file
 says '^checkpoint c1: 1 file, 8 bytes; 1 new content, ' agentwal checkpoint s c1 file
 gives 'rows[0]["checkpointId"] == "c2" and rows[0]["newBlobs"] == 0' \

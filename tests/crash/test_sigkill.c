@@ -435,6 +435,9 @@ static uint64_t check(struct wal_store *store)
             const uint32_t after = atomic_load(&shared->acknowledged[life][i]);
             struct batch last = {life, i, after};
 
+            while (is_refused(&last)) {
+                last.number++;
+            }
             while (next.number < (*before)[life][i] && is_refused(&next)) {
                 next.number++;
             }

@@ -769,6 +769,10 @@ enum wal_status wal__log_attach(struct wal__log *log, struct wal_error *error)
             find_unlinked(log, &listing);
             log->has_unfinished = listing.has_unfinished;
             retire_replaced(log, old);
+            if (log->tail_segment->sealed) {
+                /* Perhaps a part of it was applied before: now all of it is loaded by its index. */
+                atomic_store(&log->tail_segment->end, log->tail_segment->trailer.end);
+            }
         }
     }
     if (status == WAL_OK) {

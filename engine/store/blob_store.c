@@ -353,13 +353,16 @@ static enum wal_status rebuild_index(struct wal__blob_store *blobs, struct wal__
 static enum wal_status pack_indexes_load(struct wal__blob_store *blobs, struct wal_error *error)
 {
     struct wal__log *log = &blobs->log;
+    const struct wal__segment *tail = log->tail_segment;
     uint32_t count = wal__log_segment_count(log);
     enum wal_status status = WAL_OK;
 
     if (blobs->indexes_loaded) {
         return WAL_OK;
     }
-    if (count > 0 && !log->tail_segment->sealed) {
+    /* A part of the tail may have been applied before another process sealed it: then the rest
+     * still comes. */
+    if (count > 0 && !(tail->sealed && atomic_load(&tail->end) == tail->trailer.end)) {
         count--;
     }
     for (uint32_t i = 0; i < count && status == WAL_OK; i++) {

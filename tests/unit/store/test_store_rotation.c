@@ -5,8 +5,10 @@
  * that is out of proportion (SPEC.md 3.5).
  */
 #include <dirent.h>
+#include <openssl/sha.h>
 #include <stdatomic.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "agentwal/blob.h"
 #include "engine/base/heap.h"
@@ -397,6 +399,179 @@ KIT_TEST(rotation__no_frame_after_a_seal)
     store = kit_store();
     session = kit_session(store, "s");
     assert_branch(session, "a b c d e");
+}
+
+static int go[2];
+static int done[2];
+
+/* Seals the segment after three more entries, and does not begin the next one. */
+static void append_and_seal(void)
+{
+    struct wal_open_options options = {.struct_size = sizeof(options), .lock_timeout_ms = 20};
+    struct wal__io io = wal__io_posix;
+    struct wal_store *store = NULL;
+    struct wal_session *session;
+    char byte = 0;
+
+    assert_int_equal(read(go[0], &byte, 1), 1);
+    io.lock = lock_or_not;
+    assert_ok(wal__store_open("store", &options, &wal__heap_libc, &io, &store, NULL));
+    session = kit_session(store, "s");
+    for (const char *id = "b\0c\0d\0"; *id != '\0'; id += 2) {
+        assert_ok(append_sized(session, id, 200 * 1024));
+    }
+    is_held = true;
+    assert_int_equal(append_sized(session, "large", 240 * 1024), WAL_ELOCKED);
+    assert_int_equal(write(done[1], &byte, 1), 1);
+    (void)!read(go[0], &byte, 1); /* until the reader has ended */
+}
+
+/* A reader that applied a part of the newest segment, knows it as sealed since, and loads the
+ * indexes again before the next one begins, has all of it. */
+KIT_TEST(rotation__sealed_segment_is_loaded_whole)
+{
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_session *session;
+    struct wal_store *store;
+    char byte = 0;
+    pid_t child;
+
+    assert_int_equal(pipe(go), 0);
+    assert_int_equal(pipe(done), 0);
+    child = kit_start_process();
+    if (child == 0) {
+        close(go[1]);
+        append_and_seal();
+        _exit(0);
+    }
+    store = kit_store();
+    session = kit_create(store, "s");
+    assert_ok(append_sized(session, "a", 200 * 1024));
+    assert_branch(session, "a");
+    assert_int_equal(write(go[1], &byte, 1), 1);
+    assert_int_equal(read(done[0], &byte, 1), 1);
+    assert_ok(wal__segment_refresh(store->core.log.tail_segment));
+    assert_true(store->core.log.tail_segment->sealed);
+    store->core.log.needs_reload = true; /* as by a compaction */
+    assert_branch(session, "a b c d");
+    assert_ok(wal_session_get_info(session, &info, NULL));
+    assert_int_equal(info.entries, 4);
+    close(go[1]);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    wal_session_close(session);
+    kit_close(store);
+}
+
+/* --- content of another process ------------------------------------------- */
+
+enum {
+    CONTENT_SIZE = 100 * 1024,
+    LARGE_CONTENT = 8 * 1024 * 1024
+};
+
+static atomic_bool is_armed;
+
+static struct wal_slice random_content(uint64_t seed, uint64_t size)
+{
+    uint64_t *words = malloc(size);
+
+    assert_non_null(words);
+    for (uint64_t i = 0; i < size / 8; i++) {
+        words[i] = kit_random(&seed);
+    }
+    return (struct wal_slice){(const char *)words, size};
+}
+
+static void put(struct wal_store *store, uint64_t seed, uint64_t size)
+{
+    struct wal_slice content = random_content(seed, size);
+    uint8_t digest[WAL_DIGEST_SIZE];
+
+    assert_ok(wal_blob_put(store, content, digest, NULL));
+    free((void *)(uintptr_t)content.data);
+}
+
+static bool has(struct wal_store *store, uint64_t seed, uint64_t size)
+{
+    struct wal_slice content = random_content(seed, size);
+    struct wal_blob *blob = NULL;
+    uint8_t digest[WAL_DIGEST_SIZE];
+    enum wal_status status;
+
+    assert_non_null(SHA256((const void *)content.data, content.size, digest));
+    status = wal_blob_open(store, digest, &blob, NULL);
+    assert_true(status == WAL_OK || status == WAL_ENOTFOUND);
+    wal_blob_close(blob);
+    free((void *)(uintptr_t)content.data);
+    return status == WAL_OK;
+}
+
+static void have_other_continue(void)
+{
+    char byte = 0;
+
+    assert_int_equal(write(go[1], &byte, 1), 1);
+    assert_int_equal(read(done[0], &byte, 1), 1);
+}
+
+/* The other process goes on while this one opens the segment of which it knows a part. */
+static enum wal_status open_late(void *ctx, const char *path, int flags, struct wal__file **file,
+                                 int *sys_errno)
+{
+    if (strstr(path, "/pack/") != NULL && strstr(path, ".seg") != NULL &&
+        atomic_exchange(&is_armed, false)) {
+        have_other_continue();
+    }
+    return wal__io_posix.open(ctx, path, flags, file, sys_errno);
+}
+
+/* Begins a segment with content 1; puts content 2 there, and seals it. */
+static void put_and_seal(void)
+{
+    struct wal_store *store;
+    char byte = 0;
+
+    close(go[1]);
+    assert_int_equal(read(go[0], &byte, 1), 1);
+    store = kit_open("store", 0);
+    put(store, 10, LARGE_CONTENT);
+    put(store, 1, CONTENT_SIZE);
+    assert_int_equal(write(done[1], &byte, 1), 1);
+    assert_int_equal(read(go[0], &byte, 1), 1);
+    put(store, 2, CONTENT_SIZE);
+    for (uint64_t i = 0; i < 4; i++) {
+        put(store, 20 + i, LARGE_CONTENT);
+    }
+    assert_int_equal(write(done[1], &byte, 1), 1);
+    kit_close(store);
+}
+
+KIT_TEST(rotation__content_of_a_segment_sealed_while_it_is_opened)
+{
+    const struct wal_open_options options = {.struct_size = sizeof(options)};
+    struct wal__io late = wal__io_posix;
+    struct wal_store *store;
+    pid_t child;
+
+    assert_int_equal(pipe(go), 0);
+    assert_int_equal(pipe(done), 0);
+    child = kit_start_process();
+    if (child == 0) {
+        put_and_seal();
+        _exit(0);
+    }
+    kit_close(kit_store());
+    late.open = open_late;
+    assert_ok(wal__store_open("store", &options, &wal__heap_libc, &late, &store, NULL));
+    put(store, 0, CONTENT_SIZE);
+    have_other_continue();
+    is_armed = true;
+    assert_true(has(store, 1, CONTENT_SIZE));
+    assert_false(is_armed);
+    assert_true(has(store, 2, CONTENT_SIZE));
+    assert_true(has(store, 23, LARGE_CONTENT));
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    kit_close(store);
 }
 
 enum {

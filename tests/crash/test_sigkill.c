@@ -689,15 +689,8 @@ KIT_TEST(sigkill__expected_tails)
                        .stores = 1});
 }
 
-/* With AGENTWAL_LONG alone: on a machine with much other work a reader is given an entry out of its
- * order once in some hundred runs. */
 KIT_TEST(sigkill__one_compacts)
 {
-    const char *is_long = getenv("AGENTWAL_LONG");
-
-    if (is_long == NULL || *is_long == '\0') {
-        return;
-    }
     run(&(struct plan){.writers = 8,
                        .threads = 1,
                        .sessions = 4,

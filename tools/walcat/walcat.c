@@ -215,19 +215,30 @@ static void put_node(struct tree *tree, const struct branch *branch, uint32_t at
     struct wal_slice id = cli_short_id(&tree->short_ids, entry->id);
     size_t columns = PREVIEW;
     size_t used = branch->depth > 0 ? (size_t)3 * branch->depth : 0;
+    size_t type_size = (size_t)entry->type.size;
+    char *preview = NULL;
+    size_t size = 0;
+    FILE *file = cli_open_memory(&preview, &size);
 
     put_indent(branch, put_branch_prefix(branch, is_first));
     terminal_put_style(terminal, TERMINAL_ID);
-    used += cli_print_name(stdout, id);
-    terminal_put_style(terminal, TERMINAL_DIM);
-    fputs("  ", stdout);
-    used += cli_print_text(stdout, entry->type, 0, false) + 4;
-    terminal_put_style(terminal, TERMINAL_PLAIN);
+    used += cli_print_name(stdout, id) + type_size + 4;
     if (terminal->columns > 0) {
         used += tree->nodes[at].is_head ? HEADS_ROOM : 0;
         columns = terminal->columns > used + PREVIEW_MIN ? terminal->columns - used : PREVIEW_MIN;
     }
-    walcat_print_preview(stdout, tree->store, entry, columns);
+    walcat_print_preview(file, tree->store, entry, columns);
+    fclose(file);
+    terminal_put_style(terminal, TERMINAL_DIM);
+    /* The author of a message of Claude Code is its type. */
+    if (size < type_size + 3 || memcmp(preview + 2, entry->type.data, type_size) != 0 ||
+        preview[2 + type_size] != ':') {
+        fputs("  ", stdout);
+        cli_print_text(stdout, entry->type, 0, false);
+    }
+    terminal_put_style(terminal, TERMINAL_PLAIN);
+    fputs(preview, stdout);
+    free(preview);
     if (tree->nodes[at].is_head) {
         put_heads(tree, at);
     }
@@ -465,6 +476,9 @@ static void put_call(struct writer *writer, const struct wal__json_token *name,
             text = arguments->kind == WAL__JSON_STRING ? cli_unescape(arguments, &texts) : text;
             cell_print(writer->file, text.data, (size_t)text.size, 200, 0);
             cli_texts_deinit(&texts);
+        } else if (writer->used < writer->columns) {
+            writer->used +=
+                cli_print_text(writer->file, text, writer->columns - writer->used, false);
         }
     }
     put_literal(writer, "]");

@@ -78,6 +78,11 @@ says '^\[call bash \{"run":"0{180,}…\]$' agentwal --store calls cat --text cal
 gives 'rows[0]["heads"][0]["name"] == "main" and len(rows[0]["nodes"]) == 1' \
     agentwal --store calls tree calls --json
 code 2 agentwal --store calls tree calls --json --deltas
+# A call has its arguments, and the author of a message is there once.
+echo '{"id":"u","type":"user","payload":{"role":"user","content":"hi"}}' |
+    agentwal --store calls append calls >/dev/null
+says '^[^ ]+  message  assistant: \[call bash \{"run":"0+' agentwal --store calls tree calls
+grep -q '^u  user: hi  <- main$' stdout || fail "a type twice: $(cat stdout)"
 code 0 agentwal --store calls cat --text calls
 ! grep -q thinking stdout || fail "empty thinking: $(cat stdout)"
 

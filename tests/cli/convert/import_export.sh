@@ -84,8 +84,8 @@ is two-values 'reasons == ["welded"] and lines == [1]'
 is nul 'reasons[0] == "holds NUL bytes" and lines[0] == 2'
 is not-utf8 'reasons == ["invalid UTF-8"] and
     r["damaged"][0]["offset"] == len(open(r["path"], "rb").read()) - 5'
-is parents 'lines == [3, 5, 6, 7] and "id is taken" in reasons[0]
-    and "not before it" in reasons[1] and "names itself" in reasons[2]
+is parents 'lines == [3, 5, 6, 7] and "duplicate id" in reasons[0]
+    and "comes later" in reasons[1] and "names itself" in reasons[2]
     and r["appended"] == 8'
 is line-10m 'r["appended"] == 1 and not reasons'
 is line-20m 'r["lines"] == 2 and r["appended"] == 2 and not reasons'

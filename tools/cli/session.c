@@ -369,8 +369,9 @@ static void add_source(struct candidates *list, const struct wal_session_info *i
     }
 }
 
-/* Files with equal names in different folders are distinguished by their content. */
-static bool is_file(struct wal_store *store, const char *id, const char *file)
+/* Files with equal names in different folders are distinguished by their content. `unreadable`: the
+ * answer for a session that is damaged. */
+static bool is_file(struct wal_store *store, const char *id, const char *file, bool unreadable)
 {
     struct wal__source_match match = {.is_prefix = false};
     struct wal_session *session = NULL;
@@ -378,8 +379,9 @@ static bool is_file(struct wal_store *store, const char *id, const char *file)
     bool same = false;
 
     if (fd >= 0 && wal_session_open(store, cli_slice(id), &session, NULL) == WAL_OK) {
-        same = wal__source_compare(NULL, store, session, 0, NULL, fd, &match, NULL) == WAL_OK &&
-               match.is_prefix;
+        same = wal__source_compare(NULL, store, session, 0, NULL, fd, &match, NULL) == WAL_OK
+                   ? match.is_prefix
+                   : unreadable;
         wal__source_match_deinit(&match);
         wal_session_close(session);
     }
@@ -403,7 +405,7 @@ static void select_best(struct wal_store *store, struct candidates *found, const
     }
     for (size_t i = 0; i < found->count; i++) {
         struct candidate item = found->items[i];
-        if (item.length == longest && (found->count == 1 || is_file(store, item.id, file))) {
+        if (item.length == longest && (found->count == 1 || is_file(store, item.id, file, false))) {
             found->items[i] = found->items[kept];
             found->items[kept++] = item;
         }
@@ -632,7 +634,7 @@ static bool is_known(struct wal_store *store, const char *name)
         add_source(&found, &list.info, file);
     }
     for (size_t i = 0; i < found.count; i++) {
-        is_found = is_found || is_file(store, found.items[i].id, file);
+        is_found = is_found || is_file(store, found.items[i].id, file, true);
         free(found.items[i].id);
     }
     free(found.items);

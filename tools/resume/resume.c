@@ -968,7 +968,7 @@ static int pick(const struct cli *cli, struct screen *screen, struct wal_store *
     if (index == SIZE_MAX) {
         return GAVE_UP;
     }
-    *id = cli_keep_text(list->rows[list->matches[index]].id);
+    *id = cli_keep_text(list->rows[index].id);
     return CLI_OK;
 }
 

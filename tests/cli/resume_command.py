@@ -161,6 +161,28 @@ def check_clients(folder):
     resumes(["--store", store, "resume", "--run", "native"], "")
 
 
+def check_open_file(folder):
+    """A client that has its file open appends to it after the file was completed."""
+    os.environ["HOME"] = home = os.path.join(folder, "droid")
+    os.environ["AGENTWAL_STORE"] = os.path.join(folder, "droid store")
+    path = os.path.join(home, ".factory", "sessions", "3b0f6e0a.jsonl")
+    lines = [json.dumps(row) + "\n" for row in (
+        {"type": "session_start", "id": "3b0f6e0a", "title": "t", "cwd": folder},
+        {"type": "message", "id": "m1", "timestamp": "2026-01-01T00:00:00.000Z",
+         "message": {"role": "user", "content": [{"type": "text", "text": "one"}]}},
+        {"type": "message", "id": "m2", "timestamp": "2026-01-01T00:00:01.000Z",
+         "message": {"role": "user", "content": [{"type": "text", "text": "two"}]}})]
+    write(path, "".join(lines))
+    run("import", os.path.join(home, ".factory"))
+    write(path, lines[0])
+    with open(path, "a", encoding="utf-8") as client:
+        resumes(["resume", "3b0f6e0a"], "cd %s && droid --resume 3b0f6e0a\n" % folder,
+                ["2 lines added"])
+        client.write("goes on\n")
+    if read(path) != "".join(lines) + "goes on\n":
+        fail("the line of the client is lost: " + read(path))
+
+
 def resumes_id(arguments):
     """The last word of the command."""
     return run(*arguments).split()[-1]
@@ -192,6 +214,7 @@ def main():
     if command != r"agentwal cat --text 'a'\\''\''b'":
         fail("an id: " + command)
     check_clients(folder)
+    check_open_file(folder)
     shutil.rmtree(folder)
 
 

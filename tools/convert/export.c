@@ -33,7 +33,7 @@ struct sink {
     struct wal__file_compare window; /* the file to compare with */
     uint64_t size;                   /* of that file */
     uint64_t position;               /* bytes written or compared */
-    uint64_t old_size;               /* lines that end after it are new */
+    uint64_t old_size;               /* what is after it is new, and written */
     bool is_open;                    /* the last line has no newline */
     bool differs;                    /* the file differs */
 };
@@ -45,7 +45,12 @@ static bool sink_write(void *ctx, const void *data, size_t size)
     uint64_t common = size;
 
     if (sink->stream != NULL) {
-        fwrite(data, 1, size, sink->stream);
+        size_t old =
+            sink->position < sink->old_size ? (size_t)(sink->old_size - sink->position) : 0;
+
+        if (old < size) {
+            fwrite((const char *)data + old, 1, size - old, sink->stream);
+        }
     } else if (sink->position < sink->size) {
         if (common > sink->size - sink->position) {
             common = sink->size - sink->position;
@@ -185,25 +190,24 @@ static int begin_file(struct cli_atomic_file *file, const char *root, const char
 }
 
 /* Sets the time of the last change; a file without it is complete too. */
-static void set_time(const struct cli_atomic_file *file, int64_t ms)
+static void set_time(FILE *stream, int64_t ms)
 {
     const struct timespec times[2] = {
         {.tv_nsec = UTIME_OMIT},
         {.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000 * 1000000)},
     };
 
-    if (ms > 0 && fflush(file->stream) == 0) {
-        (void)futimens(fileno(file->stream), times);
+    if (ms > 0 && fflush(stream) == 0) {
+        (void)futimens(fileno(stream), times);
     }
 }
 
-static int write_file(const struct convert_source *source, uint64_t old_size, bool is_new,
-                      struct convert_outcome *outcome)
+/* Creates the file. With damage, what is readable is written. */
+static int create_file(const struct convert_source *source, int64_t modified_ms,
+                       struct convert_outcome *outcome)
 {
     struct cli_atomic_file file;
-    struct wal_session_info info = WAL_INIT(wal_session_info);
-    struct sink sink = {.old_size = old_size};
-    int64_t modified_ms = source->modified_ms;
+    struct sink sink = {.old_size = 0};
     const char *name = NULL;
     int directory;
     int error_number = begin_file(&file, source->root, source->path, &directory, &name);
@@ -213,21 +217,71 @@ static int write_file(const struct convert_source *source, uint64_t old_size, bo
     if (error_number != 0) {
         return fail(source->cli, source->name, error_number);
     }
-    if (modified_ms == 0 && wal_session_get_info(source->session, &info, NULL) == WAL_OK) {
-        modified_ms = info.updated_ms; /* clients sort by it */
-    }
     sink.stream = file.stream;
     code = write_lines(source, &sink, outcome);
-    /* With damage, write what is readable, unless that would replace a file that may have more. */
-    is_kept = code < CLI_NEGATIVE || (code == CLI_NEGATIVE && is_new);
-    set_time(&file, modified_ms);
+    is_kept = code <= CLI_NEGATIVE;
+    set_time(file.stream, modified_ms);
     error_number = cli_atomic_file_commit(&file, name, true, is_kept ? 0 : ECANCELED);
     close(directory);
     return !is_kept || error_number == 0 ? code : fail(source->cli, source->name, error_number);
 }
 
+/* Writes the lines to the file, which ends after old_size bytes. Returns an errno value, or 0. */
+static int append_lines(const struct convert_source *source, FILE *stream, uint64_t old_size,
+                        int64_t modified_ms, int *code, struct convert_outcome *outcome)
+{
+    struct sink sink = {.stream = stream, .old_size = old_size};
+    int error_number;
+    off_t end;
+
+    errno = 0;
+    *code = write_lines(source, &sink, outcome);
+    if (fflush(stream) == 0 && !ferror(stream) && fsync(fileno(stream)) == 0) {
+        set_time(stream, modified_ms);
+        return 0;
+    }
+    error_number = errno != 0 ? errno : EIO;
+    end = lseek(fileno(stream), 0, SEEK_END);
+    if (end >= 0 && (uint64_t)end <= sink.position) {
+        (void)!ftruncate(fileno(stream), (off_t)old_size); /* no other program has appended */
+    }
+    return error_number;
+}
+
+/* Appends what the file lacks, in place: its client may have it open, and what that appends
+ * meanwhile is not lost. */
+static int extend_file(const struct convert_source *source, uint64_t old_size, int64_t modified_ms,
+                       struct convert_outcome *outcome)
+{
+    const int flags = O_WRONLY | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+    const char *name = NULL;
+    struct stat found;
+    int directory = convert_open_parent(source->root, source->path, true, &name);
+    int fd = directory < 0 ? -1 : openat(directory, name, flags);
+    FILE *stream = fd < 0 ? NULL : fdopen(fd, "a");
+    int error_number = stream == NULL || fstat(fd, &found) != 0 ? errno : 0;
+    int code = CLI_OK;
+
+    if (error_number == 0 && (!S_ISREG(found.st_mode) || (uint64_t)found.st_size != old_size)) {
+        outcome->is_rejected = true;
+        code = cli_error(source->cli, CLI_NEGATIVE, source->name,
+                         "was changed meanwhile; run it again");
+    } else if (error_number == 0) {
+        error_number = append_lines(source, stream, old_size, modified_ms, &code, outcome);
+    }
+    if (stream != NULL) {
+        (void)fclose(stream);
+    }
+    if (directory >= 0) {
+        close(directory);
+    }
+    return error_number == 0 ? code : fail(source->cli, source->name, error_number);
+}
+
 int convert_source_write(const struct convert_source *source, struct convert_outcome *outcome)
 {
+    struct wal_session_info info = WAL_INIT(wal_session_info);
+    int64_t modified_ms = source->modified_ms;
     enum convert_file_state state;
     uint64_t size;
     int code;
@@ -247,10 +301,14 @@ int convert_source_write(const struct convert_source *source, struct convert_out
                          "exists with other content; not changed");
     }
     outcome->is_rejected = false;
-    if (state == CONVERT_FILE_COMPLETE) {
+    if (state == CONVERT_FILE_COMPLETE || code != CLI_OK) {
         return code;
     }
-    return write_file(source, size, state == CONVERT_FILE_MISSING, outcome);
+    if (modified_ms == 0 && wal_session_get_info(source->session, &info, NULL) == WAL_OK) {
+        modified_ms = info.updated_ms; /* clients sort by it */
+    }
+    return state == CONVERT_FILE_MISSING ? create_file(source, modified_ms, outcome)
+                                         : extend_file(source, size, modified_ms, outcome);
 }
 
 int convert_source_print(const struct convert_source *source, struct convert_outcome *outcome)

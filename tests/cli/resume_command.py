@@ -159,6 +159,36 @@ def check_clients(folder):
             "agentwal --store %s cat --text native\n" % store)
     resumes(["--store", store, "resume", "--run"], "", ["several sessions"], 2)
     resumes(["--store", store, "resume", "--run", "native"], "")
+    check_store(folder, store, path)
+
+
+def check_store(folder, store, path):
+    """A client that is run uses the store, whatever its directory; a printed
+    command is of the store, whatever its name."""
+    odd = os.path.join(folder, "a 'store'; touch PWN")
+    os.rename(store, odd)
+    write(os.path.join(folder, "bin", "pi"), "#!/bin/sh\necho \"$AGENTWAL_STORE\"\n")
+    os.chmod(os.path.join(folder, "bin", "pi"), 0o700)
+    os.environ["PATH"] = os.path.join(folder, "bin") + ":" + os.environ["PATH"]
+    write_session(folder, 77, folder)
+    os.chdir(folder)
+    run("--store", odd, "import", "77.jsonl")
+    resumes(["--store", os.path.basename(odd), "resume", "--run", "--in", "pi", PI % 77],
+            odd + "\n")
+    lines = run("--store", odd, "delete", "native", PI % 77).splitlines()
+    subprocess.run(["sh", "-c", lines[-1][len("undo: "):]], check=True)
+    run("--store", odd, "show", "native")
+    resumes(["--store", odd, "resume", "native"],
+            "agentwal --store '%s' cat --text native\n" % odd.replace("'", r"'\''"))
+    for line in run("--store", odd, "list", "--json").splitlines():
+        if json.loads(line)["sessionId"] == CLAUDE:
+            write(path, claude_lines(["another beginning"]))
+            notes = resumes(["--store", odd, "resume", CLAUDE], "", ["to continue a copy: "], 1)
+            command = notes.rstrip().partition("to continue a copy: ")[2]
+            subprocess.run(["sh", "-c", command], check=True, stdout=subprocess.DEVNULL,
+                           stderr=subprocess.DEVNULL)
+    if os.path.exists("PWN"):
+        fail("a part of the store's name was run")
 
 
 def check_open_file(folder):

@@ -583,15 +583,17 @@ static void print(const struct cli *cli, const struct retain *retain)
     if (!retain->apply && retain->moved > 0) {
         puts("nothing has changed; --apply moves them");
     } else if (retain->moved > 0) {
-        fputs("give the space back: agentwal gc --erase\nundo: ", stdout);
-        cli_print_command(cli, "undelete");
+        const char **ids = cli_alloc(retain->plan.count * sizeof(ids[0]));
+        size_t count = 0;
+
         for (size_t i = 0; i < retain->plan.count; i++) {
             if (is_moved(retain, i)) {
-                putchar(' ');
-                cli_print_name(stdout, cli_slice(retain->plan.items[i].id));
+                ids[count++] = retain->plan.items[i].id;
             }
         }
-        putchar('\n');
+        cli_print_command(cli, "give the space back: ", "gc --erase", NULL, 0);
+        cli_print_command(cli, "undo: ", "undelete", ids, count);
+        free(ids);
     }
 }
 

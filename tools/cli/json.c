@@ -319,15 +319,81 @@ size_t cli_print_name(FILE *file, struct wal_slice name)
     return printed;
 }
 
-void cli_print_command(const struct cli *cli, const char *verb)
+bool cli_is_plain_word(struct wal_slice text)
 {
-    fputs("agentwal ", stdout);
-    if (!cli->store_is_default) {
-        fputs("--store ", stdout);
-        cli_print_name(stdout, cli_slice(cli_keep_absolute(cli->store_path)));
-        putchar(' ');
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyz"
+                                "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                "0123456789._/~+@:,=-";
+    const char *at = text.data;
+
+    /* zsh replaces a word that begins with '=' by the path of a command. */
+    if (text.size == 0 || at[0] == '-' || at[0] == '~' || at[0] == '=') {
+        return false;
     }
-    fputs(verb, stdout);
+    for (uint64_t i = 0; i < text.size; i++) {
+        if (at[i] == '\0' || strchr(plain, at[i]) == NULL) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void cli_put_word(FILE *file, struct wal_slice text)
+{
+    const char *at = text.data;
+
+    if (cli_is_plain_word(text)) {
+        fwrite(at, 1, (size_t)text.size, file);
+        return;
+    }
+    putc('\'', file);
+    for (uint64_t i = 0; i < text.size; i++) {
+        /* Backslashes are outside of the quotes: fish takes one inside as an escape of what
+         * follows, sh does not. */
+        if (at[i] == '\'' || at[i] == '\\') {
+            fprintf(file, "'\\%c'", at[i]);
+        } else {
+            putc(at[i], file);
+        }
+    }
+    putc('\'', file);
+}
+
+char *cli_command(const struct cli *cli, const char *verb, const char *const words[], size_t count)
+{
+    bool has_option = false;
+    char *text = NULL;
+    size_t size = 0;
+    FILE *file = cli_open_memory(&text, &size);
+
+    fputs("agentwal ", file);
+    if (cli != NULL && !cli->store_is_default) {
+        fputs("--store ", file);
+        cli_put_word(file, cli_slice(cli_keep_absolute(cli->store_path)));
+        putc(' ', file);
+    }
+    fputs(verb, file);
+    for (size_t i = 0; i < count; i++) {
+        has_option = has_option || words[i][0] == '-';
+    }
+    fputs(has_option ? " --" : "", file);
+    for (size_t i = 0; i < count; i++) {
+        putc(' ', file);
+        cli_put_word(file, cli_slice(words[i]));
+    }
+    (void)fclose(file);
+    return text;
+}
+
+void cli_print_command(const struct cli *cli, const char *label, const char *verb,
+                       const char *const words[], size_t count)
+{
+    char *command = cli_command(cli, verb, words, count);
+
+    fputs(label, stdout);
+    cli_print_name(stdout, cli_slice(command));
+    putchar('\n');
+    free(command);
 }
 
 void cli_print_cell(struct wal_slice name, size_t columns)

@@ -82,8 +82,19 @@ size_t cli_print_text(FILE *file, struct wal_slice text, size_t columns, bool li
  * become \xNN, so that different names look different. Returns the columns printed. */
 size_t cli_print_name(FILE *file, struct wal_slice name);
 
-/* Prints the beginning of a command of this store: `agentwal [--store DIR] VERB`. */
-void cli_print_command(const struct cli *cli, const char *verb);
+/* Whether no shell treats a character of the word specially, and it is no option. */
+bool cli_is_plain_word(struct wal_slice text);
+
+/* Writes a text as one word that sh, bash, zsh and fish read as it is. */
+void cli_put_word(FILE *file, struct wal_slice text);
+
+/* Returns a command for a shell, which the caller frees: `agentwal [--store DIR] VERB WORD...`. The
+ * store is the one that --store named; `cli` may be NULL. */
+char *cli_command(const struct cli *cli, const char *verb, const char *const words[], size_t count);
+
+/* Prints a line with a label and such a command. */
+void cli_print_command(const struct cli *cli, const char *label, const char *verb,
+                       const char *const words[], size_t count);
 
 /* The same on standard output, as a cell of a table: with blanks up to `columns`. */
 void cli_print_cell(struct wal_slice name, size_t columns);

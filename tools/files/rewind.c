@@ -159,12 +159,9 @@ static void print_rewound(const struct cli *cli, const struct request *request,
         putchar('\n');
     }
     if (result->undo[0] != '\0') {
-        fputs("to undo: ", stdout);
-        cli_print_command(cli, "rewind ");
-        cli_print_name(stdout, cli_slice(cli->items[2]));
-        putchar(' ');
-        cli_print_name(stdout, cli_slice(result->undo));
-        fputs(moved ? " --head\n" : "\n", stdout);
+        const char *const words[] = {cli->items[2], result->undo};
+
+        cli_print_command(cli, "to undo: ", moved ? "rewind --head" : "rewind", words, 2);
     }
     fflush(stdout);
 }

@@ -755,10 +755,15 @@ static int write_view(struct continued *continued, bool is_complete)
         cli_note(continued->cli, name,
                  "its client went on with it; import takes that into the store");
     } else if (status == WAL_ECHANGED && continued->below != NULL) {
+        char *fork = cli_command(continued->cli, "fork", &name, 1);
+        char *resume = cli_command(continued->cli, "resume", NULL, 0);
+
         code = cli_error_status(continued->cli, status, name,
                                 "its client's file has other content; to continue a copy: "
-                                "agentwal resume \"$(agentwal fork %s)\"",
-                                name);
+                                "%s \"$(%s)\"",
+                                resume, fork);
+        free(fork);
+        free(resume);
     } else if (status != WAL_OK) {
         code = view != NULL ? convert_view_fail(&target, name, status, &error)
                             : cli_report(continued->cli, name, status, &error);
@@ -819,9 +824,10 @@ static void note_directory(const struct continued *continued)
     free(cwd);
 }
 
-/* Sees to it that the client has the session, and writes the command. Returns an exit code. */
+/* Sees to it that the client has the session; *command is for the caller to free. Returns an exit
+ * code. */
 static int continue_session(const struct cli *cli, struct wal_store *store, const char *name,
-                            const struct wal__client *client, char command[SHOWN_RESUME_SIZE])
+                            const struct wal__client *client, char **command)
 {
     struct continued continued = {.cli = cli, .store = store, .info = WAL_INIT(wal_session_info)};
     struct wal_error error = CLI_ERROR_INIT;
@@ -855,8 +861,7 @@ static int continue_session(const struct cli *cli, struct wal_store *store, cons
     if (continued.client != NULL && code == CLI_OK) {
         note_directory(&continued);
     }
-    shown_command_text(continued.client, &continued.info, cli_slice(continued.id),
-                       cli->store_is_default ? NULL : cli_keep_absolute(cli->store_path), command);
+    *command = shown_command(cli, continued.client, &continued.info, continued.id);
     wal_session_close(continued.session);
     return code;
 }
@@ -865,10 +870,7 @@ static int continue_session(const struct cli *cli, struct wal_store *store, cons
 
 enum {
     LIMIT = 20,
-    GAVE_UP = 130, /* as fzf, and as a shell after Ctrl-C */
-    ID_WIDTH = 36, /* of a UUID */
-    TIME_WIDTH = 16,
-    TITLE_WIDTH = 40
+    GAVE_UP = 130 /* as fzf, and as a shell after Ctrl-C */
 };
 
 struct arguments {
@@ -880,22 +882,20 @@ struct arguments {
     bool run;
 };
 
-static void make_command(const struct resume_row *row, char command[SHOWN_RESUME_SIZE])
+static char *make_command(const struct cli *cli, const struct resume_row *row)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
 
     info.id = cli_slice(row->id);
     info.cwd = cli_slice(row->cwd);
     info.source = cli_slice(row->source);
-    shown_resume_text(&info, command);
+    return shown_resume(cli, &info);
 }
 
-static void write_row(const struct resume_row *row)
+static void write_row(const struct resume_row *row, const char *command)
 {
-    char command[SHOWN_RESUME_SIZE];
     struct wal__json_out json;
 
-    make_command(row, command);
     cli_json_begin(&json);
     cli_json_member_text(&json, "sessionId", cli_slice(row->id));
     cli_json_member_time(&json, "updated", row->updated_ms);
@@ -905,19 +905,12 @@ static void write_row(const struct resume_row *row)
     wal__json_out_close_line(&json);
 }
 
-static void print_row(const struct resume_row *row)
+static void put_row(struct table *table, const struct resume_row *row, const char *command)
 {
-    char command[SHOWN_RESUME_SIZE];
-    char time[WHEN_SIZE];
-
-    make_command(row, command);
-    when_text(row->updated_ms, time);
-    cli_print_cell(cli_slice(row->id), ID_WIDTH);
-    printf("  %-*s  ", TIME_WIDTH, time);
-    cell_print(stdout, row->title, strlen(row->title), TITLE_WIDTH, CELL_PAD);
-    fputs("  ", stdout);
-    cli_print_name(stdout, cli_slice(command));
-    putchar('\n');
+    table_put(table, cli_slice(row->id));
+    table_put_age(table, row->updated_ms, when_now_ms());
+    table_put(table, cli_slice(row->title));
+    table_put(table, cli_slice(command));
 }
 
 /* Without a terminal: the newest sessions that match. */
@@ -926,8 +919,12 @@ static int print_list(const struct cli *cli, const char *cwd, struct resume_list
 {
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status = WAL_OK;
+    struct table table;
     size_t printed = 0;
 
+    table_init(&table, stdout, cli->terminal,
+               TABLE_COLUMNS(TABLE_ANY("SESSION", 0, 0, 0), TABLE_TIME("UPDATED"),
+                             TABLE_TEXT("TITLE", TABLE_ID_MAX), TABLE_ANY("COMMAND", 0, 0, 0)));
     resume_list_filter(list, query);
     while (status == WAL_OK && (limit == 0 || printed < limit) &&
            (!list->is_complete || printed < list->match_count)) {
@@ -935,16 +932,17 @@ static int print_list(const struct cli *cli, const char *cwd, struct resume_list
             status = resume_list_load(list, 1, &error);
             continue;
         }
-        if (!cli->json && printed == 0) {
-            printf("%-*s  %-*s  %-*s  %s\n", ID_WIDTH, "ID", TIME_WIDTH, "TIME", TITLE_WIDTH,
-                   "TITLE", "COMMAND");
-        }
+        const struct resume_row *row = &list->rows[list->matches[printed++]];
+        char *command = make_command(cli, row);
+
         if (cli->json) {
-            write_row(&list->rows[list->matches[printed++]]);
+            write_row(row, command);
         } else {
-            print_row(&list->rows[list->matches[printed++]]);
+            put_row(&table, row, command);
         }
+        free(command);
     }
+    table_finish(&table);
     if (status != WAL_OK) {
         return cli_report(cli, cli->items[1], status, &error);
     }
@@ -1045,7 +1043,7 @@ static void join(const struct cli *cli, char query[RESUME_QUERY_SIZE])
 }
 
 static int resume(const struct cli *cli, const struct arguments *arguments, struct wal_store *store,
-                  char command[SHOWN_RESUME_SIZE])
+                  char **command)
 {
     struct wal_session_cursor_options options = WAL_INIT(wal_session_cursor_options);
     struct wal__directory directory;
@@ -1089,30 +1087,29 @@ int resume_run(struct cli *cli, int argc, char **argv)
         {.name = "run", .flag = &arguments.run},
         {.name = NULL},
     };
-    char command[SHOWN_RESUME_SIZE] = "";
+    char *command = NULL;
     struct wal_store *store;
     int code;
 
     cli_parse(cli, argc, argv, options);
     arguments.client = arguments.in != NULL ? find_client(cli, arguments.in) : NULL;
     store = cli_open_store(cli, cli->items[1], WAL_OPEN_READ_ONLY);
-    code = cli_close_store(cli, cli->items[1], store, resume(cli, &arguments, store, command));
-    if (code != CLI_OK || command[0] == '\0') {
-        return code;
-    }
-    if (!arguments.run) {
+    code = cli_close_store(cli, cli->items[1], store, resume(cli, &arguments, store, &command));
+    if (code == CLI_OK && command != NULL && !arguments.run) {
         if (isatty(STDOUT_FILENO) == 1) {
             cli_print_name(stdout, cli_slice(command));
         } else {
             fputs(command, stdout);
         }
         putchar('\n');
-        return code;
+    } else if (code == CLI_OK && command != NULL) {
+        /* The hooks of a client use the store that --store named; its directory is another. */
+        if (setenv("AGENTWAL_STORE", cli_keep_absolute(cli->items[1]), 1) != 0) {
+            return cli_error(cli, CLI_FAILED, "AGENTWAL_STORE", "cannot be set");
+        }
+        execl("/bin/sh", "sh", "-c", command, (char *)NULL);
+        code = cli_error(cli, CLI_FAILED, "/bin/sh", "cannot be run");
     }
-    /* `agentwal cat` reads the store that --store named. */
-    if (setenv("AGENTWAL_STORE", cli->items[1], 1) != 0) {
-        return cli_error(cli, CLI_FAILED, "AGENTWAL_STORE", "cannot be set");
-    }
-    execl("/bin/sh", "sh", "-c", command, (char *)NULL);
-    return cli_error(cli, CLI_FAILED, "/bin/sh", "cannot be run");
+    free(command);
+    return code;
 }

@@ -64,9 +64,8 @@ void search_hit_open(struct wal__json_out *json, const struct wal_search_hit *hi
 void search_session_open(struct wal__json_out *json, const struct wal_session_info *info,
                          const struct wal_search_hit *hit)
 {
-    char resume[SHOWN_RESUME_SIZE];
+    char *resume = shown_resume(NULL, info);
 
-    shown_resume_text(info, resume);
     wal__json_out_open(json, '{');
     cli_json_member_text(json, "sessionId", hit->session_id);
     cli_json_member_text_or_null(json, "title", hit->title);
@@ -74,6 +73,7 @@ void search_session_open(struct wal__json_out *json, const struct wal_session_in
     cli_json_member_text_or_null(json, "projectId", hit->project);
     cli_json_member_time(json, "updated", hit->session_updated_ms);
     cli_json_member_text(json, "resume", cli_slice(resume));
+    free(resume);
     wal__json_out_member_count(json, "matches", hit->session_hits);
     wal__json_out_member_open(json, "hits", '[');
 }
@@ -311,10 +311,9 @@ static void put_style(const struct printer *printer, enum terminal_style style)
 
 static void begin_session(struct printer *printer, const struct wal_search_hit *hit)
 {
-    char resume[SHOWN_RESUME_SIZE];
+    char *resume = shown_resume(printer->print->cli, &printer->info);
     char when[WHEN_SIZE];
 
-    shown_resume_text(&printer->info, resume);
     when_text(hit->session_updated_ms, when);
     put_style(printer, TERMINAL_ID);
     cli_print_name(stdout, cli_session_short(printer->print->store, hit->session_id));
@@ -326,6 +325,7 @@ static void begin_session(struct printer *printer, const struct wal_search_hit *
     fputs("\n  ", stdout);
     put_style(printer, TERMINAL_DIM);
     cli_print_name(stdout, cli_slice(resume));
+    free(resume);
     put_style(printer, TERMINAL_PLAIN);
     putchar('\n');
 }
@@ -380,19 +380,18 @@ static void print_hit(struct printer *printer, const struct wal_search_hit *hit)
 static void end_session(struct printer *printer, const struct wal_search_hit *hit, uint64_t printed)
 {
     if (hit->session_hits > printed) {
+        char *verb = NULL;
+        size_t size = 0;
+        FILE *file = cli_open_memory(&verb, &size);
+
+        fputs("search --session ", file);
+        cli_put_word(file, cli_session_short(printer->print->store, hit->session_id));
+        (void)fclose(file);
         put_style(printer, TERMINAL_DIM);
-        printf("  %" PRIu64 " more: agentwal search --session ", hit->session_hits - printed);
-        cli_print_name(stdout, cli_session_short(printer->print->store, hit->session_id));
-        /* A quote would end the word. */
-        if (strchr(printer->print->query, '\'') == NULL && printer->print->query[0] != '\0') {
-            fputs(" -- '", stdout);
-            cli_print_name(stdout, cli_slice(printer->print->query));
-            fputs("'", stdout);
-        } else {
-            fputs(" ...", stdout);
-        }
+        printf("  %" PRIu64 " more: ", hit->session_hits - printed);
+        cli_print_command(printer->print->cli, "", verb, &printer->print->query, 1);
         put_style(printer, TERMINAL_PLAIN);
-        putchar('\n');
+        free(verb);
     }
     putchar('\n');
 }

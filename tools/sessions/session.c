@@ -135,18 +135,6 @@ static void print_deleted(const struct cli *cli, const char *id, const char *tit
     }
 }
 
-/* Prints the command that takes the sessions of the command line back. */
-static void print_undo(const struct cli *cli, const char *const *ids, int count)
-{
-    fputs("undo: ", stdout);
-    cli_print_command(cli, "undelete");
-    for (int i = 0; i < count; i++) {
-        putchar(' ');
-        cli_print_name(stdout, cli_slice(ids[i]));
-    }
-    putchar('\n');
-}
-
 /* Deletes a session. The user names it, and nothing of it is looked at to decide: it goes as it
  * is. */
 static void delete_one(struct cli *cli, const char *name, bool erase, struct cli_texts *files)
@@ -204,7 +192,7 @@ int verb_delete(struct cli *cli, int argc, char **argv)
     if (erase) {
         code = care_erase(cli, views, &files);
     } else if (!cli->json) {
-        print_undo(cli, ids, count);
+        cli_print_command(cli, "undo: ", "undelete", ids, (size_t)count);
     }
     cli_texts_deinit(&files);
     free(ids);

@@ -200,45 +200,6 @@ void shown_time(struct shown *shown, const char *key, int64_t ms)
 
 /* --- the command that continues a session ------------------------------- */
 
-struct writer {
-    char *text;
-    size_t size;
-};
-
-static void put(struct writer *writer, const char *text, size_t size)
-{
-    size_t room = SHOWN_RESUME_SIZE - 1 - writer->size;
-
-    size = size < room ? size : room;
-    memcpy(writer->text + writer->size, text, size);
-    writer->size += size;
-    writer->text[writer->size] = '\0';
-}
-
-static void put_literal(struct writer *writer, const char *text)
-{
-    put(writer, text, strlen(text));
-}
-
-static bool is_plain(struct wal_slice text)
-{
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyz"
-                                "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                "0123456789._/~+@:,=-";
-    const char *at = text.data;
-
-    /* zsh replaces a word that begins with '=' by the path of a command. */
-    if (text.size == 0 || at[0] == '-' || at[0] == '~' || at[0] == '=') {
-        return false;
-    }
-    for (uint64_t i = 0; i < text.size; i++) {
-        if (at[i] == '\0' || strchr(plain, at[i]) == NULL) {
-            return false;
-        }
-    }
-    return true;
-}
-
 /* Whether a terminal obeys a character, as it does when it is pasted. */
 static bool has_control(struct wal_slice text)
 {
@@ -254,75 +215,58 @@ static bool has_control(struct wal_slice text)
     return false;
 }
 
-/* Writes a text as one word of a shell, which is no option. Backslashes are outside of the single
- * quotes: fish takes one inside as an escape of what follows, sh does not. */
-static void put_word(struct writer *writer, struct wal_slice text)
-{
-    const char *at = text.data;
-
-    if (text.size > 0 && at[0] == '-') {
-        put_literal(writer, "-- ");
-    }
-    if (is_plain(text)) {
-        put(writer, at, (size_t)text.size);
-        return;
-    }
-    put_literal(writer, "'");
-    for (uint64_t i = 0; i < text.size; i++) {
-        if (at[i] == '\'' || at[i] == '\\') {
-            const char escaped[] = {'\'', '\\', at[i], '\''};
-
-            put(writer, escaped, sizeof(escaped));
-        } else {
-            put(writer, &at[i], 1);
-        }
-    }
-    put_literal(writer, "'");
-}
-
 /* Whether the client knows the session by its id: it has none with a number, and none without a
  * text. */
 static bool is_client_id(struct wal_slice id)
 {
-    return is_plain(id) && memchr(id.data, '~', (size_t)id.size) == NULL;
+    return cli_is_plain_word(id) && memchr(id.data, '~', (size_t)id.size) == NULL;
 }
 
-void shown_command_text(const struct wal__client *client, const struct wal_session_info *info,
-                        struct wal_slice id, const char *store, char text[SHOWN_RESUME_SIZE])
+/* Writes a word that is no option. */
+static void put_operand(FILE *file, struct wal_slice text)
 {
-    struct writer writer = {.text = text};
-    bool is_resumed = client != NULL && client->resume != NULL;
-    const char *command = is_resumed ? client->resume : "cat --text %s";
-    const char *at = strstr(command, "%s");
-
-    text[0] = '\0';
-    if (is_resumed && info->cwd.size > 0 && !has_control(info->cwd)) {
-        put_literal(&writer, "cd ");
-        put_word(&writer, info->cwd);
-        put_literal(&writer, " && ");
-    }
-    if (!is_resumed) {
-        put_literal(&writer, "agentwal ");
-    }
-    if (!is_resumed && store != NULL) {
-        put_literal(&writer, "--store ");
-        put_word(&writer, cli_slice(store));
-        put_literal(&writer, " ");
-    }
-    put(&writer, command, (size_t)(at - command));
-    put_word(&writer, id);
-    put_literal(&writer, at + strlen("%s"));
+    fputs(text.size > 0 && *(const char *)text.data == '-' ? "-- " : "", file);
+    cli_put_word(file, text);
 }
 
-void shown_resume_text(const struct wal_session_info *info, char text[SHOWN_RESUME_SIZE])
+char *shown_command(const struct cli *cli, const struct wal__client *client,
+                    const struct wal_session_info *info, const char *id)
+{
+    const char *at;
+    char *text = NULL;
+    size_t size = 0;
+    FILE *file;
+
+    if (client == NULL || client->resume == NULL) {
+        return cli_command(cli, "cat --text", &id, 1);
+    }
+    file = cli_open_memory(&text, &size);
+    if (info->cwd.size > 0 && !has_control(info->cwd)) {
+        fputs("cd ", file);
+        put_operand(file, info->cwd);
+        fputs(" && ", file);
+    }
+    at = strstr(client->resume, "%s");
+    fwrite(client->resume, 1, (size_t)(at - client->resume), file);
+    put_operand(file, cli_slice(id));
+    fputs(at + strlen("%s"), file);
+    (void)fclose(file);
+    return text;
+}
+
+char *shown_resume(const struct cli *cli, const struct wal_session_info *info)
 {
     const struct wal__client *client = NULL;
     struct wal__source source;
+    char *id = cli_copy_slice(info->id);
+    char *text;
 
     if (is_client_id(info->id) && wal__source_parse(info->source, &source)) {
         client = wal__client_of_source(source.dialect, source.path, NULL);
     }
-    shown_command_text(client, info, info->id, NULL, text);
+    text = shown_command(cli, client, info, id);
+    free(id);
+    return text;
 }
 
 /* --- sessions ----------------------------------------------------------- */
@@ -348,7 +292,7 @@ void shown_session(struct shown *shown, struct wal_store *store,
                    const struct wal_session_info *info, bool with_start)
 {
     struct wal__json_out *json = shown->json;
-    char *resume = cli_alloc(SHOWN_RESUME_SIZE);
+    char *resume = shown_resume(NULL, info);
     char client[CLI_CLIENT_SIZE];
 
     cli_session_client(store, info, client);
@@ -372,7 +316,6 @@ void shown_session(struct shown *shown, struct wal_store *store,
     wal__json_out_member_count(shown->json, "sequence", info->last_sequence);
     cli_json_member_text_or_null(json, "head", info->head);
     wal__json_out_member_bool(shown->json, "damaged", (info->flags & WAL_SESSION_DAMAGED) != 0);
-    shown_resume_text(info, resume);
     shown_member(shown, "resume", cli_slice(resume));
     wal__json_out_close(json, '}');
     free(resume);

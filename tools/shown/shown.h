@@ -202,17 +202,13 @@ enum wal_status shown_heads(struct shown *shown, struct wal_session *session,
 enum wal_status shown_usage(struct shown *shown, struct wal_store *store,
                             struct wal_session *session, struct wal_error *error);
 
-enum {
-    SHOWN_RESUME_SIZE = 16384
-};
+/* Returns the command, to be pasted into sh, bash, zsh or fish, which the caller frees: that of the
+ * client, in the session's directory; else `agentwal cat` with the store of `cli`, which may be
+ * NULL. */
+char *shown_resume(const struct cli *cli, const struct wal_session_info *info);
 
-/* Writes the command, NUL-terminated, to be pasted into sh, bash, zsh or fish: that of the client,
- * in the session's directory; else `agentwal cat`. */
-void shown_resume_text(const struct wal_session_info *info, char text[SHOWN_RESUME_SIZE]);
-
-/* As shown_resume_text, with the client and the id that it knows the session by. Without a client
- * that resumes: `agentwal cat`, with --store unless `store` is NULL. */
-void shown_command_text(const struct wal__client *client, const struct wal_session_info *info,
-                        struct wal_slice id, const char *store, char text[SHOWN_RESUME_SIZE]);
+/* As shown_resume, with the client, or NULL, and the id that it knows the session by. */
+char *shown_command(const struct cli *cli, const struct wal__client *client,
+                    const struct wal_session_info *info, const char *id);
 
 #endif

@@ -456,16 +456,17 @@ static int print_command(struct live *live, const char *id)
     struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_session *session = NULL;
-    char command[SHOWN_RESUME_SIZE];
     enum wal_status status = wal_session_open(live->store, cli_slice(id), &session, &error);
 
     if (status == WAL_OK) {
         status = wal_session_get_info(session, &info, &error);
     }
     if (status == WAL_OK) {
-        shown_resume_text(&info, command);
+        char *command = shown_resume(live->cli, &info);
+
         cli_print_name(stdout, cli_slice(command));
         putchar('\n');
+        free(command);
     }
     wal_session_close(session);
     return cli_report(live->cli, id, status, &error);

@@ -170,7 +170,7 @@ def test_table():
                                                   "alpha-1"], rows
     assert rows[1]["command"] == "agentwal cat --text beta-2", rows
     text = run("resume", "--limit", "2")
-    assert text.split()[:4] == ["ID", "TIME", "TITLE", "COMMAND"], text
+    assert text.split()[:4] == ["SESSION", "UPDATED", "TITLE", "COMMAND"], text
     assert len(text.splitlines()) == 3 and "\x1b" not in text, text
     assert "beta-2" in run("resume", "docs", "WRITE", "proj9")
     assert run("resume", "docs", "parser", code=1) == ""

@@ -95,7 +95,7 @@ grep -q '^would restore 1 file: +1 -1$' stdout || fail "dry run: $(cat stdout)"
 code 0 agentwal rewind s --to abcdef2
 same 2 "$(cat file)" "the file"
 same entry-2-0000abcdef2 "$(agentwal head s main)" "the conversation"
-undo=$(sed -n 's/^to undo: agentwal rewind s \(.*\) --head$/\1/p' stdout)
+undo=$(sed -n 's/^to undo: agentwal rewind --head s //p' stdout)
 code 0 agentwal rewind s "$undo" --head
 same 3 "$(cat file)" "the file, undone"
 same entry-3-0000abcdef3 "$(agentwal head s main)" "the conversation, undone"

@@ -115,7 +115,7 @@ for i in 1 2 3 4 5; do
 done
 code 0 agentwal search --limit 2 plenty
 same 2 "$(grep -c '^many-' stdout)" 'sessions'
-grep -q "1 more: agentwal search --session many-[0-9] -- 'plenty'$" stdout ||
+grep -q "1 more: agentwal search --session many-[0-9] plenty$" stdout ||
     fail 'no command for more'
 code 0 agentwal search --session many-3 plenty
 same 4 "$(grep -c '^  user' stdout)" 'hits of a session'

@@ -145,7 +145,7 @@ same "$(cat "$work/patch")" "$(agentwal checkpoint-diff s one -p)" "the patch to
 same 7 "$(grep -c '^diff --git a/' "$work/patch")" "files of a patch"
 grep -A 1 '^diff --git a/run.sh b/run.sh$' "$work/patch" | grep -q '^old mode 100755$' ||
     fail "the modes of a patch: $(cat "$work/patch")"
-same $'--- a/src/deep.c\n+++ b/src/deep.c\n@@ -1 +1,2 @@\n deep\n+more' \
+same $'--- a/src/deep.c\n+++ b/src/deep.c\n@@ -1,1 +1,2 @@\n deep\n+more' \
     "$(sed -n '\,^--- a/src/deep.c,,$p' "$work/patch")" "the lines of a patch"
 grep -A 3 '^new file mode 100' "$work/patch" | grep -q '^--- /dev/null$' || fail "a new file"
 same "" "$(agentwal checkpoint-diff s two --patch)" "no patch"
@@ -363,3 +363,22 @@ every | cmp - "$work/before" || fail "a rewind to a damaged blob changed files"
 code 1 agentwal checkpoint-diff s one
 code 1 agentwal show s
 grep -q '^session  *s$' "$work/stdout" || fail "no session of the damaged blob"
+
+# git applies a patch, whatever the names and the kinds of files are.
+mkdir "$work/patched"
+(
+    cd "$work/patched"
+    git init -q
+    names=("a b" $'q"uote\\' $'line\n+++ b\toff' kind gone.txt new.txt)
+    printf '1\n2\n3' | tee "${names[@]:0:5}" >/dev/null
+    agentwal create --id patched --cwd "$PWD" >/dev/null
+    agentwal checkpoint patched before -- "${names[@]}" >/dev/null
+    cp -a . "$work/applied"
+    printf '1\n2\nthree\n' | tee "${names[@]:0:3}" new.txt >/dev/null
+    rm gone.txt kind
+    ln -s new.txt kind
+    agentwal checkpoint-diff patched before --patch >"$work/patch"
+    git -C "$work/applied" apply "$work/patch"
+)
+same "" "$(diff -r --no-dereference -x .git "$work/patched" "$work/applied" 2>&1)" \
+    "a patch that git applied"

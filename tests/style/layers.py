@@ -66,7 +66,7 @@ LAYERS = {
     # The verbs by topic.
     "tools/convert/": TOOL + BYTES,
     "tools/care/": TOOL + ["engine/care/"],
-    "tools/files/": TOOL + ["convert/import/"],
+    "tools/files/": TOOL + ["convert/import/", "tools/shown/"],
     "tools/sessions/": TOOL + ["tools/care/", "tools/files/", "tools/shown/"],
     SEARCH_API: [API],
     # Likewise.

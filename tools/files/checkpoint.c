@@ -5,15 +5,14 @@
  * Invariant: a checkpoint is printed after it is durable. The bytes of a file's name are kept; a
  * relative name only gets the current directory as prefix.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "agentwal/blob.h"
@@ -24,6 +23,7 @@
 #include "tools/cli/session.h"
 #include "tools/cli/verbs.h"
 #include "tools/files/files.h"
+#include "tools/shown/shown.h"
 
 /* Names in the engine's form; zeroed it is empty. */
 struct files_paths {
@@ -424,129 +424,163 @@ struct patch {
     char *root;
 };
 
-/* Opens a file in memory with the content that a checkpoint has of a path. */
-static int open_recorded(const struct patch *patch, struct wal_file_cursor *side,
-                         struct wal_slice path, struct wal_error *error)
+/* One side of a change. */
+struct side {
+    bool is_there;
+    uint32_t kind;
+    uint32_t mode;
+    char *bytes; /* owned */
+    struct wal_slice content;
+};
+
+/* Reads the content that a checkpoint has of a path. */
+static enum wal_status read_recorded(const struct patch *patch, struct wal_file_cursor *cursor,
+                                     struct wal_slice path, struct side *side,
+                                     struct wal_error *error)
 {
     struct wal_file file = WAL_INIT(wal_file);
     struct wal_blob *blob = NULL;
-    char buffer[65536];
-    uint64_t got = 1;
-    int fd = -1;
-    enum wal_status status = wal_file_cursor_next(side, &file, error);
+    uint64_t got = 0;
+    enum wal_status status = wal_file_cursor_next(cursor, &file, error);
 
     while (status == WAL_OK && !cli_slice_equal(file.path, path)) {
-        status = wal_file_cursor_next(side, &file, error);
+        status = wal_file_cursor_next(cursor, &file, error);
     }
-    if (status == WAL_OK) {
+    if (status == WAL_OK && file.size > 0) {
+        side->bytes = cli_alloc((size_t)file.size);
         status = wal_blob_open(patch->cli->store, file.digest, &blob, error);
-        fd = memfd_create("patch", 0);
     }
-    for (uint64_t at = 0; status == WAL_OK && blob != NULL && got > 0; at += got) {
-        status = wal_blob_read(blob, at, buffer, sizeof(buffer), &got, error);
-        if (status == WAL_OK && write(fd, buffer, (size_t)got) != (ssize_t)got) {
-            cli_fail(patch->cli, CLI_FAILED, "--patch", "%s", strerror(errno));
-        }
+    if (status == WAL_OK && file.size > 0) {
+        status = wal_blob_read(blob, 0, side->bytes, file.size, &got, error);
     }
     wal_blob_close(blob);
-    cli_check(patch->cli, patch->cli->items[3], status, error);
-    return fd;
+    side->content = (struct wal_slice){side->bytes, got};
+    return status;
 }
 
-/* Opens the file on disk, or the target of a link. */
-static int open_current(const struct patch *patch, const char *path)
+/* Reads the file on disk, or the target of a link. */
+static void read_current(const struct patch *patch, const char *path, struct side *side)
 {
     char *name = cli_format("%s/%s", patch->root, path);
-    char target[PATH_MAX];
-    ssize_t size = readlink(name, target, sizeof(target));
-    int fd = size < 0 ? open(name, O_RDONLY | O_NOFOLLOW) : -1;
+    char buffer[65536];
+    ssize_t got = readlink(name, buffer, sizeof(buffer));
+    int fd = got < 0 ? open(name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) : -1;
+    size_t size = 0;
+    FILE *file = cli_open_memory(&side->bytes, &size);
 
-    if (size >= 0) {
-        fd = memfd_create("patch", 0);
-        size = write(fd, target, (size_t)size);
+    got = fd >= 0 ? read(fd, buffer, sizeof(buffer)) : got;
+    while (got > 0) {
+        fwrite(buffer, 1, (size_t)got, file);
+        got = fd >= 0 ? read(fd, buffer, sizeof(buffer)) : 0;
     }
+    if (fd >= 0) {
+        close(fd);
+    }
+    (void)fclose(file);
     free(name);
-    return fd;
+    side->content = (struct wal_slice){side->bytes, size};
 }
 
-/* Prints what diff prints of the sides, on a terminal without control characters. */
-static void print_lines(const struct patch *patch, const int fds[2], const char *path)
+/* Writes a name as git does: with quotes and escapes if it has characters that end a line. */
+static void put_name(FILE *file, const char *prefix, const char *path)
 {
-    static const char *const names[2] = {"AGENTWAL_BEFORE", "AGENTWAL_AFTER"};
-    bool is_terminal = isatty(STDOUT_FILENO) == 1;
-    char files[2][32];
-    char *command;
-    char *line = NULL;
-    size_t capacity = 0;
-    ssize_t size;
-    FILE *diff;
+    bool is_quoted = false;
 
-    for (int i = 0; i < 2; i++) {
-        char *label = cli_format("%s%s",
-                                 fds[i] < 0 ? "/dev/null"
-                                 : i == 0   ? "a/"
-                                            : "b/",
-                                 fds[i] < 0 ? "" : path);
+    for (const char *at = path; *at != '\0'; at++) {
+        is_quoted = is_quoted || iscntrl((unsigned char)*at) || *at == '"' || *at == '\\';
+    }
+    fprintf(file, is_quoted ? "\"%s" : "%s", prefix);
+    for (const char *at = path; *at != '\0'; at++) {
+        bool is_plain = !iscntrl((unsigned char)*at) && *at != '"' && *at != '\\';
 
-        snprintf(files[i], sizeof(files[i]), fds[i] < 0 ? "/dev/null" : "/dev/fd/%d", fds[i]);
-        (void)setenv(names[i], label, 1);
-        free(label);
+        fprintf(file, is_plain ? "%c" : "\\%03o", (unsigned)(unsigned char)*at);
     }
-    command = cli_format("exec diff -u --label \"$%s\" --label \"$%s\" %s %s", names[0], names[1],
-                         files[0], files[1]);
-    diff = popen(command, "r"); /* NOLINT(cert-env33-c): no part of it comes from outside */
-    while (diff != NULL && (size = getline(&line, &capacity, diff)) > 0) {
-        if (is_terminal) {
-            cli_print_name(stdout,
-                           (struct wal_slice){line, (uint64_t)(size - (line[size - 1] == '\n'))});
-            putchar('\n');
-        } else {
-            fwrite(line, 1, (size_t)size, stdout);
-        }
-    }
-    if (diff == NULL || WEXITSTATUS(pclose(diff)) > 1) {
-        cli_fail(patch->cli, CLI_FAILED, "--patch", "the program diff cannot be run");
-    }
-    free(line);
-    free(command);
+    fputs(is_quoted ? "\"" : "", file);
 }
 
-/* Prints the header that git writes, and the lines. */
-static void print_patch(const struct patch *patch, const struct wal_file_change *change,
-                        struct wal_error *error)
+static void put_mode(FILE *file, const char *what, const struct side *side)
 {
+    fprintf(file, "%s mode %06" PRIo32 "\n", what,
+            side->kind == WAL_FILE_SYMLINK ? 0120000 : 0100000 | side->mode);
+}
+
+/* The line that names a side; a name with a blank ends with a tab. */
+static void put_label(FILE *file, const char *mark, const char *prefix, const char *path,
+                      const struct side *side)
+{
+    fputs(mark, file);
+    if (side->is_there) {
+        put_name(file, prefix, path);
+    } else {
+        fputs("/dev/null", file);
+    }
+    fputs(side->is_there && strchr(path, ' ') != NULL ? "\t\n" : "\n", file);
+}
+
+static void put_patch(FILE *file, const char *path, bool is_binary, const struct side sides[2])
+{
+    fputs("diff --git ", file);
+    put_name(file, "a/", path);
+    putc(' ', file);
+    put_name(file, "b/", path);
+    putc('\n', file);
+    if (!sides[0].is_there || !sides[1].is_there) {
+        put_mode(file, sides[0].is_there ? "deleted file" : "new file",
+                 &sides[sides[0].is_there ? 0 : 1]);
+    } else if (sides[0].mode != sides[1].mode) {
+        put_mode(file, "old", &sides[0]);
+        put_mode(file, "new", &sides[1]);
+    }
+    if (is_binary) {
+        fputs("Binary files differ\n", file);
+    } else if (!cli_slice_equal(sides[0].content, sides[1].content)) {
+        put_label(file, "--- ", "a/", path, &sides[0]);
+        put_label(file, "+++ ", "b/", path, &sides[1]);
+        shown_patch(file, sides[0].content, sides[1].content);
+    }
+}
+
+/* Prints a change; one of a file into a link as git does, as two. */
+static enum wal_status print_patch(const struct patch *patch, const struct wal_file_change *change,
+                                   struct wal_error *error)
+{
+    bool is_binary = (change->flags & WAL_FILE_CHANGE_BINARY) != 0;
+    struct side sides[2] = {{.kind = change->kind_before, .mode = change->mode_before},
+                            {.kind = change->kind_after, .mode = change->mode_after}};
     char *path = cli_copy_slice(change->path);
-    bool is_there[2] = {change->kind_before != WAL_FILE_ABSENT,
-                        change->kind_after != WAL_FILE_ABSENT};
-    const char *const names[2] = {is_there[1] ? "old" : "deleted file",
-                                  is_there[0] ? "new" : "new file"};
-    const uint32_t modes[2] = {change->mode_before, change->mode_after};
-    int fds[2] = {-1, -1};
+    enum wal_status status = WAL_OK;
+    char *text = NULL;
+    size_t size = 0;
+    FILE *file = cli_open_memory(&text, &size);
 
-    for (int i = 0; i < 2; i++) {
-        if (is_there[i]) {
-            fds[i] = patch->sides[i] != NULL
-                         ? open_recorded(patch, patch->sides[i], change->path, error)
-                         : open_current(patch, path);
+    for (int i = 0; i < 2 && status == WAL_OK; i++) {
+        sides[i].is_there = sides[i].kind != WAL_FILE_ABSENT;
+        if (!sides[i].is_there || is_binary) {
+            continue;
+        }
+        if (patch->sides[i] == NULL) {
+            read_current(patch, path, &sides[i]);
+        } else {
+            status = read_recorded(patch, patch->sides[i], change->path, &sides[i], error);
         }
     }
-    fputs("diff --git a/", stdout);
-    cli_print_name(stdout, change->path);
-    fputs(" b/", stdout);
-    cli_print_name(stdout, change->path);
-    putchar('\n');
-    for (int i = 0; i < 2; i++) {
-        if (is_there[i] && modes[0] != modes[1]) {
-            printf("%s mode 100%03" PRIo32 "\n", names[i], modes[i]);
-        }
+    if (sides[0].is_there && sides[1].is_there && sides[0].kind != sides[1].kind) {
+        put_patch(file, path, is_binary, (const struct side[]){sides[0], {.is_there = false}});
+        put_patch(file, path, is_binary, (const struct side[]){{.is_there = false}, sides[1]});
+    } else {
+        put_patch(file, path, is_binary, sides);
     }
-    print_lines(patch, fds, path);
-    for (int i = 0; i < 2; i++) {
-        if (fds[i] >= 0) {
-            close(fds[i]);
-        }
+    (void)fclose(file);
+    if (status == WAL_OK && isatty(STDOUT_FILENO) == 1) {
+        cli_print_text(stdout, cli_slice(text), 0, true);
+    } else if (status == WAL_OK) {
+        fwrite(text, 1, size, stdout);
     }
+    free(sides[0].bytes);
+    free(sides[1].bytes);
+    free(text);
     free(path);
+    return status;
 }
 
 /* Opens the sides of a patch. Ends the process after an error. */
@@ -585,7 +619,7 @@ static enum wal_status print_changes(const struct cli *cli, struct wal_file_chan
             files_json_change(&json, &change);
             wal__json_out_newline(&json);
         } else if (patch != NULL) {
-            print_patch(patch, &change, error);
+            status = print_patch(patch, &change, error);
         } else {
             files_print_change(&change);
         }

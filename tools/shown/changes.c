@@ -247,8 +247,7 @@ static void put_hunk(FILE *file, const struct diff *diff, struct place from, str
     }
 }
 
-/* Writes the hunks, without the lines that name the files. */
-static void patch(FILE *file, struct wal_slice before, struct wal_slice after)
+void shown_patch(FILE *file, struct wal_slice before, struct wal_slice after)
 {
     struct diff diff = {.removed = NULL};
     struct place at = {0, 0};
@@ -460,7 +459,7 @@ static void put_patch(struct shown *shown, const struct pair *pair, struct wal_s
     if (load(pair->store, find_file(&pair->before, path), &before_data, &before) &&
         load(pair->store, find_file(&pair->after, path), &after_data, &after)) {
         file = cli_open_memory(&text, &size);
-        patch(file, before, after);
+        shown_patch(file, before, after);
         if (fclose(file) != 0) {
             size = 0;
         }

@@ -182,6 +182,10 @@ enum wal_status shown_checkpoints_read(struct cli_texts *ids, struct wal_session
 enum wal_status shown_checkpoints_write(struct shown *shown, struct wal_session *session,
                                         struct wal_error *error);
 
+/* Writes the hunks of a unified diff, without the lines that name the files: minimal ones unless
+ * more than 1,000 lines differ. */
+void shown_patch(FILE *file, struct wal_slice before, struct wal_slice after);
+
 /* Writes the member "files": the files that both checkpoints name and that differ. Fails before it
  * writes anything. */
 enum wal_status shown_diff(struct shown *shown, struct wal_store *store,

@@ -167,22 +167,27 @@ int verb_delete(struct cli *cli, int argc, char **argv)
     };
     struct cli_texts files = {.items = NULL};
     const char **ids;
-    int count;
+    int count = 0;
     int code = CLI_OK;
 
     cli_parse_operands(cli, argc, argv, options, 3, argc);
     care_check_views(cli, erase, views);
     cli_use_store(cli, cli->items[1], 0);
-    count = cli->count - 2;
-    ids = cli_alloc((size_t)count * sizeof(ids[0]));
-    for (int i = 0; i < count; i++) {
+    ids = cli_alloc((size_t)cli->count * sizeof(ids[0]));
+    for (int i = 2; i < cli->count; i++) {
         struct wal_session_info info = WAL_INIT(wal_session_info);
         struct wal_error error = CLI_ERROR_INIT;
+        bool is_new;
 
-        cli_use_session_exact(cli, cli->items[2 + i]);
-        cli_check(cli, cli->items[2 + i], wal_session_get_info(cli->session, &info, &error),
-                  &error);
-        ids[i] = cli_keep_slice(info.id);
+        cli_use_session_exact(cli, cli->items[i]);
+        cli_check(cli, cli->items[i], wal_session_get_info(cli->session, &info, &error), &error);
+        is_new = true;
+        for (int j = 0; j < count; j++) {
+            is_new = is_new && !cli_slice_equal(info.id, cli_slice(ids[j]));
+        }
+        if (is_new) {
+            ids[count++] = cli_keep_slice(info.id);
+        }
         wal_session_close(cli->session);
         cli->session = NULL;
     }

@@ -50,7 +50,7 @@ in_trash "delete twice"
 code 1 agentwal delete second nothing-1234
 code 1 agentwal undelete "$first" nothing-1234
 same 1 "$(agentwal list --trash --json | wc -l)" "nothing changed"
-code 0 agentwal --store "$store" delete second fork
+code 0 agentwal --store "$store" delete second fork second
 same "undo: agentwal --store $store undelete second fork" "$(tail -n 1 stdout)" "the undo of two"
 code 0 agentwal undelete second fork
 same 2 "$(grep -c '^took the session ' stdout)" "undelete of two"

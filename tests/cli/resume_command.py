@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 AGENTWAL = os.path.join(os.environ["WALBIN"], "agentwal")
 PI = "3c9f1a52-6f0e-4c0a-9d55-%012d"
@@ -211,6 +212,23 @@ def check_open_file(folder):
         client.write("goes on\n")
     if read(path) != "".join(lines) + "goes on\n":
         fail("the line of the client is lost: " + read(path))
+    # A file that another program creates while it is written stays.
+    os.remove(path)
+    done = subprocess.Popen(
+        ["strace", "-f", "-qq", "-o", os.devnull, "-e", "trace=fsync",
+         "-e", "inject=fsync:delay_enter=2000000", AGENTWAL, "resume", "3b0f6e0a"],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while done.poll() is None and not any(
+            name.startswith(".agentwal") for name in os.listdir(os.path.dirname(path))):
+        time.sleep(0.01)
+    try:
+        with open(path, "x", encoding="utf-8") as file:
+            file.write("of the client\n")
+        done.wait()
+        if read(path) != "of the client\n":
+            fail("the file of the client is lost: " + read(path))
+    except FileExistsError:
+        done.wait()
 
 
 def resumes_id(arguments):

@@ -682,6 +682,19 @@ int cli_atomic_file_create(struct cli_atomic_file *file, int directory)
     return 0;
 }
 
+/* A link, unlike a rename, replaces no file; some file systems have none. */
+static int give_name(const struct cli_atomic_file *file, const char *name)
+{
+    if (file->is_new && linkat(file->directory, file->temporary, file->directory, name, 0) == 0) {
+        unlinkat(file->directory, file->temporary, 0);
+        return 0;
+    }
+    if (file->is_new && errno == EEXIST) {
+        return EEXIST;
+    }
+    return renameat(file->directory, file->temporary, file->directory, name) == 0 ? 0 : errno;
+}
+
 int cli_atomic_file_commit(struct cli_atomic_file *file, const char *name, bool syncs,
                            int error_number)
 {
@@ -693,9 +706,8 @@ int cli_atomic_file_commit(struct cli_atomic_file *file, const char *name, bool 
         error_number = errno;
     }
     file->stream = NULL;
-    if (error_number == 0 &&
-        renameat(file->directory, file->temporary, file->directory, name) != 0) {
-        error_number = errno;
+    if (error_number == 0) {
+        error_number = give_name(file, name);
     }
     if (error_number != 0) {
         unlinkat(file->directory, file->temporary, 0);

@@ -358,6 +358,7 @@ void cli_ids_deinit(struct cli_ids *ids);
 struct cli_atomic_file {
     FILE *stream;  /* the caller writes here */
     int directory; /* borrowed; must stay open until the commit */
+    bool is_new;   /* set by the caller: a file that has the name stays, EEXIST */
     char temporary[64];
 };
 

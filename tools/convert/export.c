@@ -202,6 +202,13 @@ static void set_time(FILE *stream, int64_t ms)
     }
 }
 
+static int fail_changed(const struct convert_source *source, struct convert_outcome *outcome)
+{
+    outcome->is_rejected = true;
+    return cli_error(source->cli, CLI_NEGATIVE, source->name,
+                     "was changed meanwhile; run it again");
+}
+
 /* Creates the file. With damage, what is readable is written. */
 static int create_file(const struct convert_source *source, int64_t modified_ms,
                        struct convert_outcome *outcome)
@@ -217,12 +224,16 @@ static int create_file(const struct convert_source *source, int64_t modified_ms,
     if (error_number != 0) {
         return fail(source->cli, source->name, error_number);
     }
+    file.is_new = true;
     sink.stream = file.stream;
     code = write_lines(source, &sink, outcome);
     is_kept = code <= CLI_NEGATIVE;
     set_time(file.stream, modified_ms);
     error_number = cli_atomic_file_commit(&file, name, true, is_kept ? 0 : ECANCELED);
     close(directory);
+    if (error_number == EEXIST) {
+        return fail_changed(source, outcome);
+    }
     return !is_kept || error_number == 0 ? code : fail(source->cli, source->name, error_number);
 }
 
@@ -263,9 +274,7 @@ static int extend_file(const struct convert_source *source, uint64_t old_size, i
     int code = CLI_OK;
 
     if (error_number == 0 && (!S_ISREG(found.st_mode) || (uint64_t)found.st_size != old_size)) {
-        outcome->is_rejected = true;
-        code = cli_error(source->cli, CLI_NEGATIVE, source->name,
-                         "was changed meanwhile; run it again");
+        code = fail_changed(source, outcome);
     } else if (error_number == 0) {
         error_number = append_lines(source, stream, old_size, modified_ms, &code, outcome);
     }

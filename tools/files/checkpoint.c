@@ -429,44 +429,19 @@ struct side {
     bool is_there;
     uint32_t kind;
     uint32_t mode;
-    char *bytes; /* owned */
-    struct wal_slice content;
+    struct wal_slice content; /* owned */
 };
 
-/* Reads the content that a checkpoint has of a path. */
-static enum wal_status read_recorded(const struct patch *patch, struct wal_file_cursor *cursor,
-                                     struct wal_slice path, struct side *side,
-                                     struct wal_error *error)
-{
-    struct wal_file file = WAL_INIT(wal_file);
-    struct wal_blob *blob = NULL;
-    uint64_t got = 0;
-    enum wal_status status = wal_file_cursor_next(cursor, &file, error);
-
-    while (status == WAL_OK && !cli_slice_equal(file.path, path)) {
-        status = wal_file_cursor_next(cursor, &file, error);
-    }
-    if (status == WAL_OK && file.size > 0) {
-        side->bytes = cli_alloc((size_t)file.size);
-        status = wal_blob_open(patch->cli->store, file.digest, &blob, error);
-    }
-    if (status == WAL_OK && file.size > 0) {
-        status = wal_blob_read(blob, 0, side->bytes, file.size, &got, error);
-    }
-    wal_blob_close(blob);
-    side->content = (struct wal_slice){side->bytes, got};
-    return status;
-}
-
 /* Reads the file on disk, or the target of a link. */
-static void read_current(const struct patch *patch, const char *path, struct side *side)
+static struct wal_slice read_current(const struct patch *patch, const char *path)
 {
     char *name = cli_format("%s/%s", patch->root, path);
     char buffer[65536];
     ssize_t got = readlink(name, buffer, sizeof(buffer));
     int fd = got < 0 ? open(name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) : -1;
+    char *bytes = NULL;
     size_t size = 0;
-    FILE *file = cli_open_memory(&side->bytes, &size);
+    FILE *file = cli_open_memory(&bytes, &size);
 
     got = fd >= 0 ? read(fd, buffer, sizeof(buffer)) : got;
     while (got > 0) {
@@ -478,7 +453,7 @@ static void read_current(const struct patch *patch, const char *path, struct sid
     }
     (void)fclose(file);
     free(name);
-    side->content = (struct wal_slice){side->bytes, size};
+    return (struct wal_slice){bytes, size};
 }
 
 /* Writes a name as git does: with quotes and escapes if it has characters that end a line. */
@@ -559,9 +534,10 @@ static enum wal_status print_patch(const struct patch *patch, const struct wal_f
             continue;
         }
         if (patch->sides[i] == NULL) {
-            read_current(patch, path, &sides[i]);
+            sides[i].content = read_current(patch, path);
         } else {
-            status = read_recorded(patch, patch->sides[i], change->path, &sides[i], error);
+            status = shown_content(patch->cli->store, patch->sides[i], change->path, UINT64_MAX,
+                                   &sides[i].content, error);
         }
     }
     if (sides[0].is_there && sides[1].is_there && sides[0].kind != sides[1].kind) {
@@ -576,8 +552,8 @@ static enum wal_status print_patch(const struct patch *patch, const struct wal_f
     } else if (status == WAL_OK) {
         fwrite(text, 1, size, stdout);
     }
-    free(sides[0].bytes);
-    free(sides[1].bytes);
+    free((void *)(uintptr_t)sides[0].content.data);
+    free((void *)(uintptr_t)sides[1].content.data);
     free(text);
     free(path);
     return status;

@@ -346,131 +346,68 @@ enum wal_status shown_checkpoints_write(struct shown *shown, struct wal_session 
 
 /* --- contents ----------------------------------------------------------- */
 
-/* A file in a checkpoint. */
-struct file {
-    char *path;
-    size_t path_size;
-    uint32_t kind;
-    uint64_t size;
-    uint8_t digest[WAL_DIGEST_SIZE];
-};
-
-/* The files of a checkpoint, in byte order of their paths. */
-struct files {
-    struct file *items;
-    size_t count;
-    size_t capacity;
-};
-
-static enum wal_status read_files(struct files *files, struct wal_session *session,
-                                  struct wal_slice id, struct wal_error *error)
+enum wal_status shown_content(struct wal_store *store, struct wal_file_cursor *files,
+                              struct wal_slice path, uint64_t limit, struct wal_slice *content,
+                              struct wal_error *error)
 {
     struct wal_file file = WAL_INIT(wal_file);
-    struct wal_file_cursor *cursor = NULL;
-    enum wal_status status = wal_file_cursor_open(session, id, &cursor, error);
-
-    while (status == WAL_OK && (status = wal_file_cursor_next(cursor, &file, error)) == WAL_OK) {
-        struct file *item;
-
-        item = CLI_ADD(files);
-        *item = (struct file){.path = cli_copy_slice(file.path),
-                              .path_size = (size_t)file.path.size,
-                              .kind = file.kind,
-                              .size = file.size};
-        memcpy(item->digest, file.digest, sizeof(item->digest));
-    }
-    wal_file_cursor_close(cursor);
-    return status == WAL_END ? WAL_OK : status;
-}
-
-static void free_files(struct files *files)
-{
-    for (size_t i = 0; i < files->count; i++) {
-        free(files->items[i].path);
-    }
-    free(files->items);
-}
-
-static int compare_paths(const void *a, const void *b)
-{
-    const struct file *one = a;
-    const struct file *other = b;
-    size_t size = one->path_size < other->path_size ? one->path_size : other->path_size;
-    int order = memcmp(one->path, other->path, size);
-
-    return order != 0 ? order
-                      : (one->path_size > other->path_size) - (one->path_size < other->path_size);
-}
-
-static const struct file *find_file(const struct files *files, struct wal_slice path)
-{
-    struct file wanted = {.path_size = (size_t)path.size};
-
-    wanted.path = cli_copy_slice(path);
-    const struct file *found = files->count == 0 ? NULL
-                                                 : bsearch(&wanted, files->items, files->count,
-                                                           sizeof(wanted), compare_paths);
-    free(wanted.path);
-    return found;
-}
-
-/* Reads a content into memory that the caller frees; an absent file has none. False: it is too
- * large, or cannot be read. */
-static bool load(struct wal_store *store, const struct file *file, char **data,
-                 struct wal_slice *content)
-{
     struct wal_blob *blob = NULL;
-    uint64_t got = 0;
-    bool is_read;
+    enum wal_status status = wal_file_cursor_next(files, &file, error);
+    char *data;
 
     *content = (struct wal_slice){NULL, 0};
-    if (file == NULL || file->kind == WAL_FILE_ABSENT || file->size == 0) {
-        return true;
+    while (status == WAL_OK && !cli_slice_equal(file.path, path)) {
+        status = wal_file_cursor_next(files, &file, error);
     }
-    if (file->size > CONTENT_MAX) {
-        return false;
+    if (status == WAL_OK && file.size > limit) {
+        status = WAL_ETOOBIG;
     }
-    *data = cli_alloc((size_t)file->size);
-    is_read = wal_blob_open(store, file->digest, &blob, NULL) == WAL_OK &&
-              wal_blob_read(blob, 0, *data, file->size, &got, NULL) == WAL_OK && got == file->size;
+    if (status != WAL_OK || file.size == 0) {
+        return status;
+    }
+    data = cli_alloc((size_t)file.size);
+    content->data = data;
+    status = wal_blob_open(store, file.digest, &blob, error);
+    if (status == WAL_OK) {
+        status = wal_blob_read(blob, 0, data, file.size, &content->size, error);
+    }
     wal_blob_close(blob);
-    *content = (struct wal_slice){*data, got};
-    return is_read;
+    return status;
 }
 
 /* --- differences -------------------------------------------------------- */
 
+/* What is compared. Changes are in the order of the files of both. */
 struct pair {
     struct wal_store *store;
-    struct files before;
-    struct files after;
+    struct wal_file_cursor *sides[2];
 };
 
 static void put_patch(struct shown *shown, const struct pair *pair, struct wal_slice path)
 {
-    struct wal_slice before;
-    struct wal_slice after;
-    char *before_data = NULL;
-    char *after_data = NULL;
+    struct wal_slice contents[2];
+    bool is_read = true;
     char *text = NULL;
     size_t size = 0;
-    FILE *file;
 
-    if (load(pair->store, find_file(&pair->before, path), &before_data, &before) &&
-        load(pair->store, find_file(&pair->after, path), &after_data, &after)) {
-        file = cli_open_memory(&text, &size);
-        shown_patch(file, before, after);
-        if (fclose(file) != 0) {
-            size = 0;
-        }
+    for (int i = 0; i < 2; i++) {
+        is_read = shown_content(pair->store, pair->sides[i], path, CONTENT_MAX, &contents[i],
+                                NULL) == WAL_OK &&
+                  is_read;
+    }
+    if (is_read) {
+        FILE *file = cli_open_memory(&text, &size);
+
+        shown_patch(file, contents[0], contents[1]);
+        (void)fclose(file);
     }
     if (size > PATCH_MAX) {
         size = 0;
     }
     shown_member(shown, "patch", (struct wal_slice){text, size});
     free(text);
-    free(before_data);
-    free(after_data);
+    free((void *)(uintptr_t)contents[0].data);
+    free((void *)(uintptr_t)contents[1].data);
 }
 
 static void put_change(struct shown *shown, const struct pair *pair,
@@ -517,17 +454,14 @@ enum wal_status shown_diff(struct shown *shown, struct wal_store *store,
     struct wal_file_change_cursor *cursor = NULL;
     enum wal_status status = wal_checkpoint_diff(session, before, after, &cursor, error);
 
-    if (status == WAL_OK) {
-        status = read_files(&pair.before, session, before, error);
-    }
-    if (status == WAL_OK) {
-        status = read_files(&pair.after, session, after, error);
+    for (int i = 0; i < 2 && status == WAL_OK; i++) {
+        status = wal_file_cursor_open(session, i == 0 ? before : after, &pair.sides[i], error);
     }
     if (status == WAL_OK) {
         status = put_changes(shown, &pair, cursor, error);
     }
     wal_file_change_cursor_close(cursor);
-    free_files(&pair.before);
-    free_files(&pair.after);
+    wal_file_cursor_close(pair.sides[0]);
+    wal_file_cursor_close(pair.sides[1]);
     return status;
 }

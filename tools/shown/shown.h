@@ -19,6 +19,7 @@
 #include "tools/cli/json.h"
 
 struct shown_subagents;
+struct wal_file_cursor;
 struct usage_prices;
 struct wal__client;
 struct wal__message_part;
@@ -185,6 +186,12 @@ enum wal_status shown_checkpoints_write(struct shown *shown, struct wal_session 
 /* Writes the hunks of a unified diff, without the lines that name the files: minimal ones unless
  * more than 1,000 lines differ. */
 void shown_patch(FILE *file, struct wal_slice before, struct wal_slice after);
+
+/* Reads the content of a file that the cursor has not passed, an absent file's is empty; the caller
+ * frees its data, after an error too. Errors: also WAL_ETOOBIG. */
+enum wal_status shown_content(struct wal_store *store, struct wal_file_cursor *files,
+                              struct wal_slice path, uint64_t limit, struct wal_slice *content,
+                              struct wal_error *error);
 
 /* Writes the member "files": the files that both checkpoints name and that differ. Fails before it
  * writes anything. */

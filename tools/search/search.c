@@ -239,6 +239,11 @@ struct printer {
     struct wal_error error;
 };
 
+static void put_style(const struct printer *printer, enum terminal_style style)
+{
+    terminal_put_style(printer->print->cli->terminal, style);
+}
+
 static bool is_for_people(const struct printer *printer)
 {
     return !printer->print->cli->json;
@@ -259,14 +264,12 @@ static void print_around(void *ctx, const struct wal_entry *entry, bool is_hit)
         return;
     }
     if (is_for_people(printer)) {
-        const struct terminal *terminal = printer->print->cli->terminal;
-
-        if (terminal != NULL && is_hit) {
-            terminal_put_style(terminal, TERMINAL_STRONG);
+        if (is_hit) {
+            put_style(printer, TERMINAL_STRONG);
         }
         status = walcat_print_text(store, entry, NULL, &printer->error);
-        if (terminal != NULL && is_hit) {
-            terminal_put_style(terminal, TERMINAL_PLAIN);
+        if (is_hit) {
+            put_style(printer, TERMINAL_PLAIN);
         }
     } else {
         status = cli_entry_write_value(&printer->json, store, entry, &printer->error);
@@ -299,15 +302,6 @@ static void write_hit(struct printer *printer, const struct wal_search_hit *hit)
 }
 
 /* --- for people --------------------------------------------------------- */
-
-static void put_style(const struct printer *printer, enum terminal_style style)
-{
-    const struct terminal *terminal = printer->print->cli->terminal;
-
-    if (terminal != NULL) {
-        terminal_put_style(terminal, style);
-    }
-}
 
 static void begin_session(struct printer *printer, const struct wal_search_hit *hit)
 {

@@ -459,14 +459,10 @@ static enum wal_status print_rest(struct printer *printer, struct wal_error *err
 
 int walcat_print_live(struct live *live, bool text)
 {
-    struct terminal none = {.is_terminal = false};
-    struct cli cli = *live->cli;
     struct printer printer = {.live = live, .text = text, .code = CLI_OK};
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status = WAL_OK;
 
-    cli.terminal = cli.terminal != NULL ? cli.terminal : &none;
-    live->cli = &cli;
     cli_permit_end(false);
     cli_json_init(&printer.json, stdout);
     while ((status == WAL_OK || status == WAL_EBUSY) && cli_output_is_read()) {
@@ -478,6 +474,7 @@ int walcat_print_live(struct live *live, bool text)
             cli_permit_end(false);
         }
     }
-    return status == WAL_OK || status == WAL_EBUSY ? printer.code
-                                                   : cli_report(&cli, live->path, status, &error);
+    return status == WAL_OK || status == WAL_EBUSY
+               ? printer.code
+               : cli_report(live->cli, live->path, status, &error);
 }

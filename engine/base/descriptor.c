@@ -1,16 +1,18 @@
 /*
  * descriptor.c - descriptors above the standard streams, those that children of fork() close
- * (SPEC.md 4.1), and those of event loops (descriptor.h).
+ * (SPEC.md 4.1), those of event loops, and those of directories (descriptor.h).
  *
  * Invariants: a descriptor below 3 is closed, whether or not it could be duplicated. The list of
  * descriptors is consistent in the child, since its mutex is held across fork(). Any thread.
  */
 #include "engine/base/descriptor.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stddef.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -99,6 +101,46 @@ void wal__close_on_fork_remove(struct wal__close_on_fork *node)
         node->fd = NULL;
     }
     pthread_mutex_unlock(&mutex);
+}
+
+/* --- directories --------------------------------------------------------- */
+
+/* The next name; NULL at the end, and on failure with the errno in *error. */
+static const char *next_name(DIR *directory, int *error)
+{
+    const struct dirent *entry;
+
+    do {
+        errno = 0;
+        entry = readdir(directory);
+    } while (entry != NULL &&
+             (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0));
+    *error = entry == NULL ? errno : 0;
+    return entry == NULL ? NULL : entry->d_name;
+}
+
+enum wal_status wal__descriptor_list(int fd, enum wal_status (*each)(void *arg, const char *name),
+                                     void *arg, int *sys_errno)
+{
+    enum wal_status status = WAL_OK;
+    DIR *directory = fd < 0 ? NULL : fdopendir(fd);
+    const char *name;
+
+    *sys_errno = errno;
+    if (directory == NULL) {
+        if (fd >= 0) {
+            (void)close(fd);
+        }
+        return WAL_EIO;
+    }
+    do {
+        name = next_name(directory, sys_errno);
+        if (name != NULL) {
+            status = each(arg, name);
+        }
+    } while (name != NULL && status == WAL_OK);
+    (void)closedir(directory);
+    return *sys_errno == 0 ? status : WAL_EIO;
 }
 
 /* --- descriptors of event loops ----------------------------------------- */

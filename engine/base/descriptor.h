@@ -42,6 +42,11 @@ bool wal__close_on_fork_add(struct wal__close_on_fork *node, int *fd);
 /* Does nothing for a node that is not in the list. */
 void wal__close_on_fork_remove(struct wal__close_on_fork *node);
 
+/* Calls `each` for the names in a directory but "." and "..", until it fails: *sys_errno is 0 then.
+ * Closes the descriptor; a negative one is a failure with errno. Any other failure is WAL_EIO. */
+enum wal_status wal__descriptor_list(int fd, enum wal_status (*each)(void *arg, const char *name),
+                                     void *arg, int *sys_errno);
+
 /* --- descriptors of event loops ----------------------------------------- */
 
 /* A descriptor that becomes readable when it is signalled: an eventfd, the read end of a pipe, or

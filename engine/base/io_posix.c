@@ -598,47 +598,22 @@ static enum wal_status path_remove_directory(void *ctx, const char *path, int *s
     return result_status(result, sys_errno);
 }
 
-/* The next name; NULL at the end, and on failure with the errno in *error. */
-static const char *next_name(DIR *directory, int *error)
-{
-    const struct dirent *entry;
-
-    do {
-        errno = 0;
-        entry = readdir(directory);
-    } while (entry != NULL &&
-             (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0));
-    *error = entry == NULL ? errno : 0;
-    return entry == NULL ? NULL : entry->d_name;
-}
-
 static enum wal_status path_list(void *ctx, const char *path,
                                  enum wal_status (*each)(void *arg, const char *name), void *arg,
                                  int *sys_errno)
 {
     (void)ctx;
-    enum wal_status status = WAL_OK;
-    DIR *directory = opendir(path);
+    enum wal_status status;
     int error = 0;
+    int fd;
 
-    if (directory == NULL) {
-        return fail(sys_errno, errno);
+    WAL__RETRY_EINTR(fd, open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    status = wal__descriptor_list(fd, each, arg, &error);
+    if (error != 0) {
+        return fail(sys_errno, error);
     }
-    while (status == WAL_OK) {
-        const char *name = next_name(directory, &error);
-
-        if (name == NULL) {
-            break;
-        }
-        status = each(arg, name);
-    }
-    (void)closedir(directory);
-    if (status != WAL_OK) {
-        /* The failure of the callback has no errno. */
-        *sys_errno = 0;
-        return status;
-    }
-    return error == 0 ? WAL_OK : fail(sys_errno, error);
+    *sys_errno = 0; /* the failure of the callback has no errno */
+    return status;
 }
 
 static enum wal_status path_rename(void *ctx, const char *from, const char *to, int *sys_errno)

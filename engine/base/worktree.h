@@ -94,6 +94,11 @@ struct wal__worktree_io {
     /* Removes an empty directory; WAL_EEXISTS when it is not empty. */
     enum wal_status (*remove_directory)(void *ctx, struct wal__worktree *tree, const char *path,
                                         int *sys_errno);
+    /* Calls `each` for the names in a directory, in no particular order, until it fails; *sys_errno
+     * is 0 then. WAL_ENOTFOUND when it is no directory. */
+    enum wal_status (*list)(void *ctx, struct wal__worktree *tree, const char *path,
+                            enum wal_status (*each)(void *arg, const char *name), void *arg,
+                            int *sys_errno);
     /* Checks whether a file of the same directory could be renamed to this name, and the directory
      * synced: else WAL_EACCESS, WAL_ENOTFILE (also if a parent is not a directory) or WAL_ENOTFOUND
      * (no parent). Considers immutable files, read-only mounts and mounts on the name. Changes

@@ -1063,6 +1063,25 @@ static enum wal_status worktree_make_directory(void *ctx, struct wal__worktree *
     return result_status(result, sys_errno);
 }
 
+static enum wal_status worktree_list(void *ctx, struct wal__worktree *tree, const char *path,
+                                     enum wal_status (*each)(void *arg, const char *name),
+                                     void *arg, int *sys_errno)
+{
+    (void)ctx;
+    struct leaf leaf;
+    enum wal_status status = open_leaf(tree, path, &leaf, sys_errno);
+    int fd;
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    WAL__RETRY_EINTR(
+        fd, openat(leaf.parent, leaf.name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    close_leaf(&leaf);
+    status = wal__descriptor_list(wal__descriptor_above_stdio(fd), each, arg, sys_errno);
+    return *sys_errno == 0 ? status : wal__worktree_status(*sys_errno);
+}
+
 static enum wal_status worktree_check_replace(void *ctx, struct wal__worktree *tree,
                                               const char *path, int *sys_errno)
 {
@@ -1152,8 +1171,9 @@ static int64_t worktree_now_ns(void *ctx)
         .write = worktree_write, .set_mode = worktree_set_mode, .read_link = worktree_read_link,  \
         .make_link = worktree_make_link, .rename = worktree_rename, .unlink = worktree_unlink,    \
         .make_directory = worktree_make_directory, .remove_directory = worktree_remove_directory, \
-        .check_replace = worktree_check_replace, .sync_all = worktree_sync_all,                   \
-        .sync_directories = worktree_sync_directories, .now_ns = worktree_now_ns,                 \
+        .list = worktree_list, .check_replace = worktree_check_replace,                           \
+        .sync_all = worktree_sync_all, .sync_directories = worktree_sync_directories,             \
+        .now_ns = worktree_now_ns,                                                                \
     }
 
 static struct options openat2_options = {.by_component = false};

@@ -483,11 +483,35 @@ static enum wal_status capture_content(struct worker *worker, struct wal__file_r
                                            : read_link(worker, file, stat, changed, error);
 }
 
+/* Whether the first link in the path is a file that the list names: the path leads nowhere then. */
+static bool is_below_named_link(const struct wal__capture *capture, const struct wal__files *names,
+                                const struct wal__file_record *file)
+{
+    char above[WAL__FILE_PATH_MAX + 1];
+    struct wal__worktree_stat stat = {0};
+
+    for (size_t i = 0; i < file->path.size; i++) {
+        int ignored = 0;
+
+        if (file->path.data[i] == '/') {
+            above[i] = '\0';
+            if (capture->io->stat(capture->io->ctx, capture->worktree, above, &stat, &ignored) ==
+                    WAL_OK &&
+                stat.kind == WAL__WORKTREE_SYMLINK) {
+                return wal__files_find(names, (struct wal__span){file->path.data, i}) != NULL;
+            }
+        }
+        above[i] = (char)file->path.data[i];
+    }
+    return false;
+}
+
 static enum wal_status capture_once(struct worker *worker, struct wal__file_record *file,
                                     bool *changed, struct wal_error *error)
 {
     const struct wal__capture *capture = worker->job->capture;
     const struct wal__worktree_io *io = capture->io;
+    const struct wal__files *names = capture->names != NULL ? capture->names : worker->job->files;
     const char *path = wal__file_path(file);
     int64_t now = io->now_ns(io->ctx);
     struct wal__worktree_stat stat = {0};
@@ -495,11 +519,15 @@ static enum wal_status capture_once(struct worker *worker, struct wal__file_reco
     enum wal_status status = io->stat(io->ctx, capture->worktree, path, &stat, &sys_errno);
 
     *changed = false;
+    if (status == WAL_EOUTSIDE && is_below_named_link(capture, names, file)) {
+        status = WAL_OK; /* the kind is that of an absent file */
+    }
     if (status != WAL_OK) {
         return wal__worktree_fail(error, status, sys_errno, path, "reading its metadata");
     }
     *file = (struct wal__file_record){.path = file->path};
-    if (stat.kind == WAL__WORKTREE_ABSENT) {
+    if (stat.kind == WAL__WORKTREE_ABSENT ||
+        (stat.kind == WAL__WORKTREE_DIRECTORY && wal__files_has_below(names, file->path))) {
         return WAL_OK;
     }
     if (stat.kind != WAL__WORKTREE_REGULAR && stat.kind != WAL__WORKTREE_SYMLINK) {

@@ -34,6 +34,9 @@ struct wal__capture {
      * version for deltas. */
     const struct wal__files *baselines[WAL__CAPTURE_BASELINES];
     uint32_t baseline_count;
+    /* The list whose paths say where a directory or a link counts as an absent file (SPEC.md 5.13);
+     * NULL: the list that is captured. */
+    const struct wal__files *names;
     /* Unless NULL: nothing is read. One byte per file, zeros on entry; set to 1 for files that
      * would have to be read, whose digests are zeros. */
     uint8_t *needs_read;

@@ -176,7 +176,8 @@ static enum wal_status capture(struct creation *creation, struct wal_error *erro
     struct wal__capture capture = {.env = env,
                                    .io = env->io->worktree,
                                    .blobs = creation->blobs,
-                                   .threads = creation->threads};
+                                   .threads = creation->threads,
+                                   .names = &creation->requested};
     enum wal_status status = wal__files_filter(&creation->captured, &creation->requested,
                                                &creation->existing_files, false, error);
 

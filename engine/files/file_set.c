@@ -476,6 +476,44 @@ struct wal__file_record *wal__files_find(const struct wal__files *files, struct 
     return NULL;
 }
 
+struct wal__file_record *wal__files_find_above(const struct wal__files *files,
+                                               struct wal__span path)
+{
+    struct wal__file_record *found = NULL;
+
+    for (size_t i = 0; i < path.size && found == NULL; i++) {
+        if (path.data[i] == '/') {
+            found = wal__files_find(files, (struct wal__span){path.data, i});
+        }
+    }
+    return found;
+}
+
+bool wal__files_has_below(const struct wal__files *files, struct wal__span path)
+{
+    uint32_t low = 0;
+    uint32_t high = files->count;
+
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        struct wal__span at = files->items[middle].path;
+        int order = memcmp(at.data, path.data, at.size < path.size ? at.size : path.size);
+
+        if (order == 0) {
+            order = at.size <= path.size ? -1 : at.data[path.size] - '/';
+        }
+        if (order == 0) {
+            return true;
+        }
+        if (order < 0) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return false;
+}
+
 static uint64_t paths_size(const struct wal__files *files)
 {
     uint64_t size = 0;

@@ -59,6 +59,12 @@ void wal__files_invalidate_fresh(struct wal__files *files, const struct wal__io 
 /* The file with the path, or NULL. */
 struct wal__file_record *wal__files_find(const struct wal__files *files, struct wal__span path);
 
+/* The file whose path is the shortest of those that this path is below, or NULL. */
+struct wal__file_record *wal__files_find_above(const struct wal__files *files,
+                                               struct wal__span path);
+/* Whether a path of the list is below this one. */
+bool wal__files_has_below(const struct wal__files *files, struct wal__span path);
+
 /* Merges two lists into *out, which is empty on entry; `first` wins for a path of both. WAL_ENOMEM,
  * WAL_ETOOBIG. */
 enum wal_status wal__files_merge(struct wal__files *out, const struct wal__files *first,

@@ -10,6 +10,7 @@
  */
 #include "engine/files/rewind.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -20,8 +21,7 @@
 /* The changes that a rewind would make. */
 struct rewind_plan {
     struct wal__checkpoint checkpoint;
-    struct wal__files target; /* all files of the checkpoint */
-    struct wal__files disk;   /* their current states */
+    struct wal__files disk; /* current states of all files of the checkpoint */
     struct wal__changes changes;
     struct wal__changes elsewhere;
 };
@@ -65,7 +65,6 @@ static void rewind_plan_init(struct rewind_plan *plan, const struct wal__heap *h
 {
     memset(plan, 0, sizeof(*plan));
     wal__checkpoint_init(&plan->checkpoint, heap);
-    wal__files_init(&plan->target, heap);
     wal__files_init(&plan->disk, heap);
     wal__changes_init(&plan->changes, heap);
     wal__changes_init(&plan->elsewhere, heap);
@@ -76,7 +75,6 @@ static void rewind_plan_deinit(struct rewind_plan *plan)
     wal__changes_deinit(&plan->elsewhere);
     wal__changes_deinit(&plan->changes);
     wal__files_deinit(&plan->disk);
-    wal__files_deinit(&plan->target);
     wal__checkpoint_deinit(&plan->checkpoint);
 }
 
@@ -90,12 +88,11 @@ static enum wal_status load_target(struct rewind_plan *plan, struct wal__rewind_
     if (status != WAL_OK) {
         return status;
     }
-    status =
-        wal__files_load(&plan->target, &job->session->core->blobs, &plan->checkpoint.list, error);
+    status = wal__files_load(&job->all, &job->session->core->blobs, &plan->checkpoint.list, error);
     if (status != WAL_OK) {
         return status;
     }
-    wal__files_invalidate_fresh(&plan->target, job->session->core->env.io);
+    wal__files_invalidate_fresh(&job->all, job->session->core->env.io);
     status = wal__checkpoint_normalize_root(
         job->session, override_root.size == 0 ? plan->checkpoint.root : override_root, job->root,
         error);
@@ -163,15 +160,15 @@ static enum wal_status scan_worktree(struct rewind_plan *plan, const struct wal_
                                      struct wal_error *error)
 {
     const struct wal__env *env = &job->session->core->env;
-    uint32_t count = plan->target.count;
+    uint32_t count = job->all.count;
     struct wal__capture capture = {.env = env,
                                    .io = job->io,
                                    .worktree = job->worktree,
-                                   .baselines = {&plan->target},
+                                   .baselines = {&job->all},
                                    .baseline_count = 1};
     struct wal__files unread = {.heap = env->heap};
     struct wal__files none = {.heap = env->heap};
-    enum wal_status status = wal__files_merge(&plan->disk, &plan->target, &none, error);
+    enum wal_status status = wal__files_merge(&plan->disk, &job->all, &none, error);
 
     if (status != WAL_OK || count == 0) {
         return status;
@@ -284,7 +281,7 @@ static enum wal_status fill_lists(const struct rewind_plan *plan, struct wal__re
     changing.count = plan->changes.count;
     status = wal__files_filter(&job->before, &plan->disk, &changing, true, error);
     if (status == WAL_OK) {
-        status = wal__files_filter(&job->after, &plan->target, &changing, true, error);
+        status = wal__files_filter(&job->after, &job->all, &changing, true, error);
     }
     WAL__ASSERT(status != WAL_OK ||
                 (job->before.count == changing.count && job->after.count == changing.count));
@@ -317,17 +314,68 @@ static enum wal_status check_creatable(const struct wal__rewind_job *job, const 
     return status;
 }
 
-static enum wal_status check_replaceable(const struct wal__rewind_job *job, const char *path,
+/* Whether each file that the path is below, and that changes, goes. */
+static bool is_above_removed(const struct wal__rewind_job *job, struct wal__span path)
+{
+    for (size_t i = 0; i < path.size; i++) {
+        const struct wal__file_record *above =
+            path.data[i] == '/' ? wal__files_find(&job->after, (struct wal__span){path.data, i})
+                                : NULL;
+
+        if (above != NULL && above->kind != WAL__FILE_ABSENT) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* A directory is in the place of the file: it can go with all directories in it. */
+static enum wal_status check_directories(const struct wal__rewind_job *job, uint32_t number,
                                          struct wal_error *error)
 {
+    struct wal__buf list;
+    enum wal_status status;
+
+    wal__buf_init(&list, job->session->core->env.heap);
+    status = wal__rewind_list_dirs_in_place(job, &job->after, NULL, number, &list, error);
+    for (size_t at = 0; status == WAL_OK && at < list.size;
+         at += strlen((const char *)list.data + at) + 1) {
+        const char *path = (const char *)list.data + at;
+        int err = 0;
+
+        status = job->io->check_replace(job->io->ctx, job->worktree, path, &err);
+        status = err == EISDIR || status == WAL_ENOTFOUND
+                     ? WAL_OK
+                     : wal__worktree_fail(error, status, err, path, "removing the directory");
+    }
+    wal__buf_deinit(&list);
+    return status;
+}
+
+static enum wal_status check_replaceable(const struct wal__rewind_job *job, uint32_t number,
+                                         struct wal_error *error)
+{
+    const struct wal__file_record *to = &job->after.items[number];
+    const struct wal__file_record *above = wal__rewind_above(job, to->path);
+    const char *path = wal__file_path(to);
     const char *slash = strrchr(path, '/');
     size_t parent = slash == NULL ? 0 : (size_t)(slash - path);
     int err = 0;
     enum wal_status status = WAL_ETOOBIG;
 
+    if (to->kind != WAL__FILE_ABSENT && !is_above_removed(job, to->path)) {
+        return wal__fail_at(error, WAL_ENOTFILE, 0, path, 0,
+                            "the checkpoint has a file in the place of its directory");
+    }
     /* The path of the temporary file must not be too long. */
     if (parent + WAL__REWIND_TEMP_RESERVE < WAL__FILE_PATH_MAX) {
-        status = job->io->check_replace(job->io->ctx, job->worktree, path, &err);
+        /* A file that goes makes room for the directory; it is checked itself. */
+        status = above != NULL && above->kind != WAL__FILE_ABSENT
+                     ? WAL_OK
+                     : job->io->check_replace(job->io->ctx, job->worktree, path, &err);
+    }
+    if (status == WAL_ENOTFILE && err == EISDIR) {
+        return check_directories(job, number, error);
     }
     if (status == WAL_ENOTFOUND) {
         status = check_creatable(job, path, &err);
@@ -357,7 +405,7 @@ static enum wal_status examine(void *ctx, void *state, uint32_t item, struct wal
     if (status != WAL_OK) {
         return status;
     }
-    status = check_replaceable(job, wal__file_path(&job->after.items[item]), error);
+    status = check_replaceable(job, item, error);
     if (status != WAL_OK) {
         return status;
     }
@@ -429,7 +477,7 @@ static enum wal_status rewind_plan_build(struct rewind_plan *plan, struct wal__r
     if (status != WAL_OK) {
         goto done;
     }
-    status = wal__changes_compute(&plan->disk, &plan->target, &plan->changes, error);
+    status = wal__changes_compute(&plan->disk, &job->all, &plan->changes, error);
     if (status != WAL_OK) {
         goto done;
     }
@@ -473,7 +521,8 @@ static enum wal_status inspect_file(struct recovery *recovery, uint32_t number, 
                                    .worktree = recovery->job.worktree,
                                    .threads = 1,
                                    .baselines = {&recovery->job.before},
-                                   .baseline_count = 1};
+                                   .baseline_count = 1,
+                                   .names = &recovery->job.all};
     struct wal__files one = {.heap = env->heap,
                              .items = &recovery->now.items[number],
                              .count = 1,
@@ -496,6 +545,38 @@ static enum wal_status inspect_file(struct recovery *recovery, uint32_t number, 
     return status;
 }
 
+/*
+ * Whether a file that was found as before cannot come to its state after: another program's file is
+ * in the place of its directory, or in a directory in its place. All files are inspected, and those
+ * that no other program changed are chosen.
+ */
+static enum wal_status check_way(struct recovery *recovery, uint32_t number, bool *blocked,
+                                 struct wal_error *error)
+{
+    const struct wal__rewind_job *job = &recovery->job;
+    const struct wal__file_record *to = &job->after.items[number];
+    const struct wal__file_record *above = wal__rewind_above(job, to->path);
+    struct wal_error own = {.struct_size = sizeof(own)};
+    struct wal__buf ignored;
+    enum wal_status status;
+
+    *blocked = to->kind != WAL__FILE_ABSENT && above != NULL &&
+               recovery->states[above - job->before.items] == FOUND_OTHER;
+    if (*blocked || to->kind == WAL__FILE_ABSENT) {
+        return WAL_OK;
+    }
+    wal__buf_init(&ignored, job->session->core->env.heap);
+    status =
+        wal__rewind_list_dirs_in_place(job, &job->after, recovery->chosen, number, &ignored, &own);
+    wal__buf_deinit(&ignored);
+    *blocked = status == WAL_ENOTFILE;
+    if (status == WAL_OK || *blocked) {
+        return WAL_OK;
+    }
+    wal__error_copy(error, &own);
+    return status;
+}
+
 static enum wal_status inspect_files(struct recovery *recovery, struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
@@ -512,6 +593,19 @@ static enum wal_status inspect_files(struct recovery *recovery, struct wal_error
             recovery->states[i] = FOUND_AFTER;
         } else if (wal__file_state_equal(&recovery->now.items[i], &recovery->job.before.items[i])) {
             recovery->states[i] = FOUND_BEFORE;
+        }
+    }
+    for (uint32_t i = 0; i < recovery->now.count; i++) {
+        recovery->chosen[i] = recovery->states[i] != FOUND_OTHER;
+    }
+    for (uint32_t i = 0; i < recovery->now.count && status == WAL_OK; i++) {
+        bool blocked = false;
+
+        if (recovery->states[i] == FOUND_BEFORE) {
+            status = check_way(recovery, i, &blocked, error);
+        }
+        if (blocked) {
+            recovery->states[i] = FOUND_OTHER;
         }
         recovery->counts[recovery->states[i]]++;
     }

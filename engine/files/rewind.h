@@ -41,6 +41,7 @@ struct wal__rewind_job {
     struct wal__buf undo;                  /* id of the checkpoint of `before` */
     struct wal__digest before_list;        /* digest of the list of `undo` */
     struct wal__digest after_list;         /* digest of a list that contains `after` */
+    struct wal__files all;                 /* the whole list `after_list` */
     struct wal__files before;              /* states before the rewind */
     struct wal__files after;               /* states to restore */
     struct wal__rewind_contents *contents; /* of `after`; NULL: none is kept */
@@ -94,6 +95,19 @@ enum wal_status wal__rewind_verify_file(const struct wal__rewind_job *job,
                                         const struct wal__files *list, uint32_t item, void *state,
                                         struct wal_error *error) WAL_MUST_USE;
 void wal__rewind_verify_worker_end(const struct wal__rewind_job *job, void *state);
+/* The file of `before` that the path is below, the topmost one, or NULL: where it becomes a
+ * directory, or one becomes it. */
+const struct wal__file_record *wal__rewind_above(const struct wal__rewind_job *job,
+                                                 struct wal__span path);
+/*
+ * Where a directory is in the place of file `number` of `to`: appends it and all directories in it
+ * to `out`, parents first, NUL-terminated. WAL_ENOTFILE, which names the path: one of them holds
+ * what is not a file that `to` has as absent, and that is chosen. chosen may be NULL: all are.
+ */
+enum wal_status wal__rewind_list_dirs_in_place(const struct wal__rewind_job *job,
+                                               const struct wal__files *to, const uint8_t *chosen,
+                                               uint32_t number, struct wal__buf *out,
+                                               struct wal_error *error) WAL_MUST_USE;
 /* Appends to `out` the directories that are missing for the chosen files. */
 enum wal_status wal__rewind_list_missing_dirs(const struct wal__rewind_job *job,
                                               const struct wal__files *list, const uint8_t *chosen,

@@ -33,6 +33,11 @@ struct work {
     const struct wal__files *list;
     const uint8_t *chosen;
     uint8_t *moved; /* set for files that are replaced; may be NULL */
+    enum {
+        EACH,
+        REMOVED,
+        PUT
+    } part; /* of the chosen files */
 };
 
 /* The state of a worker thread. */
@@ -40,11 +45,27 @@ struct worker {
     uint8_t *piece; /* PIECE_SIZE bytes, allocated on demand */
 };
 
-/* Writes the path of the file's temporary file, in the same directory. */
+const struct wal__file_record *wal__rewind_above(const struct wal__rewind_job *job,
+                                                 struct wal__span path)
+{
+    return wal__files_find_above(&job->before, path);
+}
+
+/* A path in the directory of the file's temporary file. */
+static const char *staged_below(const struct wal__rewind_job *job, uint32_t number)
+{
+    const struct wal__file_record *file = &job->before.items[number];
+    const struct wal__file_record *above = wal__rewind_above(job, file->path);
+
+    return wal__file_path(above != NULL ? above : file);
+}
+
+/* Writes the path of the file's temporary file: in the same directory, or where that is to be made
+ * in the place of a file, or to make room for one, in the directory of that. */
 static void rewind_temp_name(const struct wal__rewind_job *job, uint32_t number,
                              char out[TEMP_NAME_MAX])
 {
-    const char *path = wal__file_path(&job->before.items[number]);
+    const char *path = staged_below(job, number);
     const char *slash = strrchr(path, '/');
     int size = slash == NULL ? 0 : (int)(slash + 1 - path);
     int written;
@@ -358,6 +379,15 @@ static size_t common_size(const char *a, const char *b)
     return size;
 }
 
+/* Whether the directory can be made only when the files that go are gone, because it or one above
+ * it is a file in one of the states. */
+static bool is_deferred(const struct wal__rewind_job *job, const char *directory)
+{
+    const struct wal__span path = {(const uint8_t *)directory, strlen(directory)};
+
+    return wal__files_find(&job->before, path) != NULL || wal__rewind_above(job, path) != NULL;
+}
+
 /* Appends the missing directories of one path. Those within the first `known` bytes were checked
  * with the previous path. */
 static enum wal_status find_missing(const struct wal__rewind_job *job, const char *path,
@@ -380,11 +410,15 @@ static enum wal_status find_missing(const struct wal__rewind_job *job, const cha
         memcpy(name, path, size);
         name[size] = '\0';
         status = io->stat(io->ctx, job->worktree, name, &stat, &err);
-        if (status != WAL_OK) {
+        if (status == WAL_EOUTSIDE && is_deferred(job, name)) {
+            stat.kind = WAL__WORKTREE_ABSENT; /* below a link that goes */
+        } else if (status != WAL_OK) {
             return wal__worktree_fail(error, status, err, path,
                                       "cannot read the metadata of its directory");
         }
-        if (stat.kind == WAL__WORKTREE_ABSENT && wal__buf_append(out, name, size + 1) != WAL_OK) {
+        if ((stat.kind == WAL__WORKTREE_ABSENT ||
+             (stat.kind != WAL__WORKTREE_DIRECTORY && is_deferred(job, name))) &&
+            wal__buf_append(out, name, size + 1) != WAL_OK) {
             return wal__no_memory(error);
         }
     }
@@ -422,12 +456,17 @@ static const char *next_directory(const struct wal__buf *list, const char *at)
     return next == NULL || next == (const char *)list->data + list->size ? NULL : next;
 }
 
+/* Makes those of the list that are deferred, or those that are not. */
 static enum wal_status make_directories(const struct wal__rewind_job *job,
-                                        const struct wal__buf *list, struct wal_error *error)
+                                        const struct wal__buf *list, bool deferred,
+                                        struct wal_error *error)
 {
     for (const char *at = next_directory(list, NULL); at != NULL; at = next_directory(list, at)) {
         int err = 0;
-        enum wal_status status = job->io->make_directory(job->io->ctx, job->worktree, at, &err);
+        enum wal_status status =
+            is_deferred(job, at) == deferred
+                ? job->io->make_directory(job->io->ctx, job->worktree, at, &err)
+                : WAL_OK;
 
         if (status != WAL_OK && status != WAL_EEXISTS) {
             return wal__worktree_fail(error, status, err, at, "cannot create the directory");
@@ -483,33 +522,36 @@ static enum wal_status list_distinct_dirs(struct wal__buf *dirs, struct wal__buf
     return status;
 }
 
+/* Syncs the directories of these paths, each of which is followed by a NUL. */
+static enum wal_status sync_paths(const struct wal__rewind_job *job, const struct wal__buf *paths,
+                                  struct wal_error *error)
+{
+    int err = 0;
+    enum wal_status status = job->io->sync_directories(
+        job->io->ctx, job->worktree, (const char *)paths->data, paths->size, &err);
+
+    /* A directory that is gone or was replaced has none of our names. */
+    return status == WAL_OK || status == WAL_ENOTFOUND || status == WAL_ENOTFILE ||
+                   status == WAL_EOUTSIDE
+               ? WAL_OK
+               : wal__worktree_fail(error, status, err, job->root,
+                                    "cannot sync the directories below the root");
+}
+
 static enum wal_status sync_dirs(const struct wal__rewind_job *job, struct wal__buf *dirs,
                                  struct wal_error *error)
 {
     struct wal__buf paths;
     enum wal_status status;
-    int err = 0;
 
     wal__buf_init(&paths, dirs->heap);
-    status = list_distinct_dirs(dirs, &paths);
-    if (status != WAL_OK) {
-        status = wal__no_memory(error);
-    } else {
-        status = job->io->sync_directories(job->io->ctx, job->worktree, (const char *)paths.data,
-                                           paths.size, &err);
-        /* A directory that is gone or was replaced has none of our names. */
-        if (status == WAL_ENOTFOUND || status == WAL_ENOTFILE || status == WAL_EOUTSIDE) {
-            status = WAL_OK;
-        } else if (status != WAL_OK) {
-            (void)!wal__worktree_fail(error, status, err, job->root,
-                                      "cannot sync the directories below the root");
-        }
-    }
+    status = list_distinct_dirs(dirs, &paths) == WAL_OK ? sync_paths(job, &paths, error)
+                                                        : wal__no_memory(error);
     wal__buf_deinit(&paths);
     return status;
 }
 
-/* Syncs every directory that contains a chosen file or a created directory. */
+/* Syncs every directory that contains a chosen file, its temporary file or a created directory. */
 static enum wal_status sync_directories(const struct wal__rewind_job *job,
                                         const struct wal__buf *made, const uint8_t *chosen,
                                         struct wal_error *error)
@@ -519,8 +561,15 @@ static enum wal_status sync_directories(const struct wal__rewind_job *job,
 
     wal__buf_init(&dirs, job->session->core->env.heap);
     for (uint32_t i = 0; i < job->before.count && status == WAL_OK; i++) {
-        if (chosen == NULL || chosen[i] != 0) {
-            status = add_parent_dir(&dirs, wal__file_path(&job->before.items[i]));
+        const char *path = wal__file_path(&job->before.items[i]);
+        const char *staged = staged_below(job, i);
+
+        if (chosen != NULL && chosen[i] == 0) {
+            continue;
+        }
+        status = add_parent_dir(&dirs, path);
+        if (status == WAL_OK && staged != path) {
+            status = add_parent_dir(&dirs, staged);
         }
     }
     for (const char *at = next_directory(made, NULL); at != NULL && status == WAL_OK;
@@ -561,6 +610,16 @@ static bool matches_stat(const struct wal__file_record *file, const struct wal__
             stat->device == file->device);
 }
 
+/* Whether an absent file has this status when it is looked for: its name is that of a directory, or
+ * its path leads through a link, in the place of a file that the rewind changes. */
+static bool counts_as_absent(const struct wal__rewind_job *job, const struct wal__file_record *file,
+                             enum wal_status status)
+{
+    return status == WAL_ENOTFOUND ||
+           (status == WAL_ENOTFILE && wal__files_has_below(&job->all, file->path)) ||
+           (status == WAL_EOUTSIDE && wal__rewind_above(job, file->path) != NULL);
+}
+
 /* Checks that the stats of the chosen files are those of `from`. */
 static enum wal_status check_not_modified(const struct wal__rewind_job *job,
                                           const struct wal__files *from, const uint8_t *chosen,
@@ -568,7 +627,7 @@ static enum wal_status check_not_modified(const struct wal__rewind_job *job,
 {
     for (uint32_t i = 0; i < from->count; i++) {
         const char *path = wal__file_path(&from->items[i]);
-        struct wal__worktree_stat stat;
+        struct wal__worktree_stat stat = {0};
         enum wal_status status;
         int err = 0;
 
@@ -576,7 +635,12 @@ static enum wal_status check_not_modified(const struct wal__rewind_job *job,
             continue;
         }
         status = job->io->stat(job->io->ctx, job->worktree, path, &stat, &err);
-        if (status != WAL_OK) {
+        if (status == WAL_OK && stat.kind == WAL__WORKTREE_DIRECTORY) {
+            status = WAL_ENOTFILE;
+        }
+        if (counts_as_absent(job, &from->items[i], status)) {
+            stat.kind = WAL__WORKTREE_ABSENT;
+        } else if (status != WAL_OK && stat.kind != WAL__WORKTREE_DIRECTORY) {
             return wal__worktree_fail(error, status, err, path,
                                       "cannot read the metadata of the file");
         }
@@ -602,7 +666,7 @@ static enum wal_status replace_file(const struct wal__rewind_job *job,
     WAL__ASSERT(number < job->before.count);
     if (to->kind == WAL__FILE_ABSENT) {
         status = io->unlink(io->ctx, job->worktree, path, &err);
-        status = status == WAL_ENOTFOUND ? WAL_OK : status;
+        status = counts_as_absent(job, to, status) ? WAL_OK : status;
     } else {
         rewind_temp_name(job, number, name);
         status = io->rename(io->ctx, job->worktree, name, path, &err);
@@ -616,13 +680,168 @@ static enum wal_status replace_item(void *ctx, void *state, uint32_t item, struc
     const struct work *work = ctx;
 
     (void)state;
-    if (work->chosen[item] == 0) {
+    if (work->chosen[item] == 0 ||
+        (work->part != EACH &&
+         (work->part == REMOVED) != (work->list->items[item].kind == WAL__FILE_ABSENT))) {
         return WAL_OK;
     }
     if (work->moved != NULL) {
         work->moved[item] = 1;
     }
     return replace_file(work->job, &work->list->items[item], item, error);
+}
+
+/* --- directories in the way ---------------------------------------------- */
+
+/* A walk over the directories in the place of a file. */
+struct walk {
+    const struct wal__rewind_job *job;
+    const struct wal__files *to;
+    const uint8_t *chosen; /* NULL: all */
+    struct wal__buf *out;
+    char path[WAL__FILE_PATH_MAX + 1]; /* of the directory that is listed */
+    struct wal_error *error;
+};
+
+static enum wal_status walk_name(void *arg, const char *name)
+{
+    struct walk *walk = arg;
+    const struct wal__rewind_job *job = walk->job;
+    const struct wal__file_record *file;
+    char path[WAL__FILE_PATH_MAX + 1];
+    struct wal__worktree_stat stat;
+    enum wal_status status;
+    int err = 0;
+    int size = snprintf(path, sizeof(path), "%s/%s", walk->path, name);
+
+    if (size < 0 || (size_t)size >= sizeof(path)) {
+        return wal__fail_at(walk->error, WAL_ETOOBIG, 0, walk->path, 0, "holds too long a path");
+    }
+    status = job->io->stat(job->io->ctx, job->worktree, path, &stat, &err);
+    if (status != WAL_OK) {
+        return wal__worktree_fail(walk->error, status, err, path, "reading its metadata");
+    }
+    if (stat.kind == WAL__WORKTREE_DIRECTORY) {
+        return wal__buf_append(walk->out, path, (size_t)size + 1) == WAL_OK
+                   ? WAL_OK
+                   : wal__no_memory(walk->error);
+    }
+    file = wal__files_find(&job->before, (struct wal__span){(const uint8_t *)path, (size_t)size});
+    if (file != NULL) {
+        size_t number = (size_t)(file - job->before.items);
+
+        if (walk->to->items[number].kind == WAL__FILE_ABSENT &&
+            (walk->chosen == NULL || walk->chosen[number] != 0)) {
+            return WAL_OK;
+        }
+    }
+    return wal__fail_at(walk->error, WAL_ENOTFILE, 0, path, 0,
+                        "the checkpoint does not have this file, which is in a directory in the "
+                        "place of one that it has");
+}
+
+enum wal_status wal__rewind_list_dirs_in_place(const struct wal__rewind_job *job,
+                                               const struct wal__files *to, const uint8_t *chosen,
+                                               uint32_t number, struct wal__buf *out,
+                                               struct wal_error *error)
+{
+    const struct wal__file_record *file = &to->items[number];
+    struct walk walk = {.job = job, .to = to, .chosen = chosen, .out = out, .error = error};
+    struct wal__worktree_stat stat = {0};
+    enum wal_status status = WAL_OK;
+    size_t at = out->size;
+    int err = 0;
+
+    if (wal__files_has_below(&job->all, file->path)) {
+        status = job->io->stat(job->io->ctx, job->worktree, wal__file_path(file), &stat, &err);
+    }
+    if (status != WAL_OK && !counts_as_absent(job, file, status)) {
+        return wal__worktree_fail(error, status, err, wal__file_path(file), "reading its metadata");
+    }
+    if (stat.kind != WAL__WORKTREE_DIRECTORY) {
+        return WAL_OK;
+    }
+    if (wal__buf_append(out, wal__file_path(file), file->path.size + 1) != WAL_OK) {
+        return wal__no_memory(error);
+    }
+    while (at < out->size) {
+        size_t size = strlen((const char *)out->data + at) + 1;
+
+        memcpy(walk.path, out->data + at, size);
+        at += size;
+        status = job->io->list(job->io->ctx, job->worktree, walk.path, walk_name, &walk, &err);
+        if (status != WAL_OK && status != WAL_ENOTFOUND) {
+            return err == 0
+                       ? status
+                       : wal__worktree_fail(error, status, err, walk.path, "reading the directory");
+        }
+    }
+    return WAL_OK;
+}
+
+/* Removes the directories of the list, the last one first. One that is not empty holds what another
+ * program put there, which must stay. */
+static enum wal_status remove_directories(const struct wal__rewind_job *job,
+                                          const struct wal__buf *list, struct wal_error *error)
+{
+    enum wal_status first = WAL_OK;
+    size_t end = list->size;
+
+    while (end > 0) {
+        const char *path;
+        enum wal_status status;
+        int err = 0;
+
+        end--;
+        while (end > 0 && list->data[end - 1] != '\0') {
+            end--;
+        }
+        path = (const char *)list->data + end;
+        status = job->io->remove_directory(job->io->ctx, job->worktree, path, &err);
+        if (status != WAL_OK && status != WAL_ENOTFOUND && first == WAL_OK) {
+            first = status == WAL_EEXISTS ? WAL_ECHANGED : status;
+            (void)!wal__worktree_fail(error, first, err, path, "removing the directory");
+        }
+    }
+    return first;
+}
+
+/* Brings the chosen files, whose new contents are staged, to the states of the list. */
+static enum wal_status replace_all(struct work *work, const struct wal__buf *missing,
+                                   struct wal_error *error)
+{
+    const struct wal__rewind_job *job = work->job;
+    struct wal__buf in_place;
+    enum wal_status status = WAL_OK;
+    bool crosses = false;
+
+    wal__buf_init(&in_place, job->session->core->env.heap);
+    for (uint32_t i = 0; i < work->list->count && status == WAL_OK; i++) {
+        if (work->chosen[i] != 0 && work->list->items[i].kind != WAL__FILE_ABSENT) {
+            status =
+                wal__rewind_list_dirs_in_place(job, work->list, work->chosen, i, &in_place, error);
+            crosses = crosses || wal__rewind_above(job, work->list->items[i].path) != NULL;
+        }
+    }
+    if (status == WAL_OK && (crosses || in_place.size > 0)) {
+        work->part = REMOVED;
+        status = run(work, replace_item, REPLACE_THREADS, error);
+        work->part = PUT;
+        if (status == WAL_OK) {
+            /* What was moved out of a directory, or into it, is settled while it can be synced. */
+            status = sync_paths(job, &in_place, error);
+        }
+        if (status == WAL_OK) {
+            status = remove_directories(job, &in_place, error);
+        }
+        if (status == WAL_OK) {
+            status = make_directories(job, missing, true, error);
+        }
+    }
+    wal__buf_deinit(&in_place);
+    /* In several threads, on one processor too: the system frees the replaced contents within the
+     * call, and may wait for the disk. */
+    return status == WAL_OK ? run(work, replace_item, REPLACE_THREADS, error) : status;
 }
 
 enum wal_status wal__rewind_apply(const struct wal__rewind_job *job, const struct wal__files *to,
@@ -641,7 +860,7 @@ enum wal_status wal__rewind_apply(const struct wal__rewind_job *job, const struc
     if (status != WAL_OK) {
         goto done;
     }
-    status = make_directories(job, &missing, error);
+    status = make_directories(job, &missing, false, error);
     if (status != WAL_OK) {
         goto done;
     }
@@ -661,9 +880,7 @@ enum wal_status wal__rewind_apply(const struct wal__rewind_job *job, const struc
             goto done;
         }
     }
-    /* In several threads, on one processor too: the system frees the replaced contents within the
-     * call, and may wait for the disk. */
-    status = run(&work, replace_item, REPLACE_THREADS, error);
+    status = replace_all(&work, &missing, error);
     if (status != WAL_OK) {
         goto done;
     }
@@ -674,25 +891,6 @@ done:
 }
 
 /* --- removing temporary files -------------------------------------------- */
-
-static void remove_directories(const struct wal__rewind_job *job)
-{
-    const struct wal__buf *list = &job->directories;
-    size_t end = list->size;
-
-    while (end > 0) {
-        size_t begin = end - 1;
-        int ignored = 0;
-
-        while (begin > 0 && list->data[begin - 1] != '\0') {
-            begin--;
-        }
-        /* Fails if another program put a file there, which must stay. */
-        (void)!job->io->remove_directory(job->io->ctx, job->worktree,
-                                         (const char *)list->data + begin, &ignored);
-        end = begin;
-    }
-}
 
 enum wal_status wal__rewind_remove_temps(const struct wal__rewind_job *job, bool directories,
                                          struct wal_error *error)
@@ -712,7 +910,9 @@ enum wal_status wal__rewind_remove_temps(const struct wal__rewind_job *job, bool
         }
     }
     if (directories) {
-        remove_directories(job);
+        struct wal_error ignored = {.struct_size = sizeof(ignored)};
+
+        (void)!remove_directories(job, &job->directories, &ignored);
     }
     /* Those that a process made which died before it synced them. */
     return sync_directories(job, &job->directories, NULL, error);

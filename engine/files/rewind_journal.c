@@ -76,6 +76,7 @@ void wal__rewind_job_init(struct wal__rewind_job *job, struct wal_session *sessi
     job->io = session->core->env.io->worktree;
     wal__buf_init(&job->undo, heap);
     wal__buf_init(&job->directories, heap);
+    wal__files_init(&job->all, heap);
     wal__files_init(&job->before, heap);
     wal__files_init(&job->after, heap);
 }
@@ -88,6 +89,7 @@ void wal__rewind_job_deinit(struct wal__rewind_job *job)
     }
     wal__buf_deinit(&job->undo);
     wal__buf_deinit(&job->directories);
+    wal__files_deinit(&job->all);
     wal__files_deinit(&job->before);
     wal__files_deinit(&job->after);
     wal__session_free(job->owner);
@@ -387,23 +389,19 @@ enum wal_status wal__rewind_journal_exists(struct wal_session *session, bool *ha
 static enum wal_status load_lists(struct wal__rewind_job *job, struct wal_error *error)
 {
     struct wal__blob_store *blobs = &job->session->core->blobs;
-    struct wal__files all;
-    enum wal_status status;
+    enum wal_status status = wal__files_load(&job->before, blobs, &job->before_list, error);
 
-    wal__files_init(&all, job->session->core->env.heap);
-    status = wal__files_load(&job->before, blobs, &job->before_list, error);
     if (status == WAL_OK) {
-        status = wal__files_load(&all, blobs, &job->after_list, error);
+        status = wal__files_load(&job->all, blobs, &job->after_list, error);
     }
     if (status == WAL_OK) {
-        status = wal__files_filter(&job->after, &all, &job->before, true, error);
+        status = wal__files_filter(&job->after, &job->all, &job->before, true, error);
     }
     if (status == WAL_OK && job->after.count != job->before.count) {
         status = wal__fail(error, WAL_ECORRUPT,
                            "the journal of a rewind is damaged: its lists have different "
                            "paths");
     }
-    wal__files_deinit(&all);
     return status;
 }
 
@@ -526,7 +524,8 @@ static enum wal_status capture_files(const struct wal__rewind_job *job, struct w
                                    .worktree = job->worktree,
                                    .blobs = &job->session->core->blobs,
                                    .baselines = {&job->before},
-                                   .baseline_count = 1};
+                                   .baseline_count = 1,
+                                   .names = &job->all};
     enum wal_status status = wal__files_filter(files, &job->before, &job->before, true, error);
 
     if (status == WAL_OK && files->count > 0) {

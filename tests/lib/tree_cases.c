@@ -684,6 +684,38 @@ static void test_tree__only_an_empty_directory_is_removed(void **state)
     assert_int_equal(tree_case_stat("link").kind, WAL__WORKTREE_SYMLINK);
 }
 
+static enum wal_status count_name(void *arg, const char *name)
+{
+    int *counts = arg;
+
+    assert_true(strlen(name) == 1 && name[0] >= 'x' && name[0] <= 'z');
+    counts[name[0] - 'x']++;
+    return counts[3] != 0 ? WAL_EIO : WAL_OK;
+}
+
+static void test_tree__the_names_in_a_directory_are_listed(void **state)
+{
+    (void)state;
+    int counts[4] = {0};
+    int sys_errno = 0;
+
+    tree_case_directory("d");
+    tree_case_put("d/x", "x");
+    tree_case_directory("d/y");
+    tree_case_put("d/y/below", "");
+    tree_case_link("d/z", "d");
+    assert_ok(io->list(io->ctx, tree, "d", count_name, counts, &sys_errno));
+    assert_true(counts[0] == 1 && counts[1] == 1 && counts[2] == 1);
+    counts[3] = 1;
+    sys_errno = 1;
+    assert_int_equal(io->list(io->ctx, tree, "d", count_name, counts, &sys_errno), WAL_EIO);
+    assert_int_equal(sys_errno, 0);
+    assert_int_equal(counts[0] + counts[1] + counts[2], 4);
+    assert_int_equal(io->list(io->ctx, tree, "d/x", count_name, counts, &sys_errno), WAL_ENOTFOUND);
+    assert_int_equal(io->list(io->ctx, tree, "none", count_name, counts, &sys_errno),
+                     WAL_ENOTFOUND);
+}
+
 static void test_tree__syncs_succeed(void **state)
 {
     (void)state;
@@ -719,6 +751,7 @@ int tree_cases_run(const char *group, CMFixtureFunction enter, CMFixtureFunction
         CASE(test_tree__denied_access_is_reported),
         CASE(test_tree__a_root_must_be_a_directory),
         CASE(test_tree__only_an_empty_directory_is_removed),
+        CASE(test_tree__the_names_in_a_directory_are_listed),
         CASE(test_tree__syncs_succeed),
     };
 

@@ -72,7 +72,8 @@ struct wal_checkpoint_info {
 
 /*
  * Records the state of the named files, durably: content, permission bits, symbolic links as links,
- * and the absence of a file.
+ * and the absence of a file. A directory is an absent file where a path below it is named too, and
+ * a path through a link where that link is named; a rewind then brings back the one or the other.
  *
  * Paths are relative to the root, or absolute and below it; duplicates count once; count may be 0.
  * Only these files are examined; a file with the size, times and inode of the session's last
@@ -262,7 +263,8 @@ struct wal_rewind_result {
 
 /*
  * Restores the files that a checkpoint names to its state, all or none: content, permission bits,
- * links; files that were absent are removed.
+ * links; files that were absent are removed. A directory in the place of a file is removed when all
+ * files in it are named as absent, else the rewind is refused (WAL_ENOTFILE).
  *
  * Before the first file is touched every content is read and verified, and the present state is
  * recorded as another checkpoint, linked with the present head. If the process or the machine dies

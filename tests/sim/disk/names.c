@@ -815,6 +815,10 @@ static enum wal_status sim__tree_unlink(void *ctx, struct wal__worktree *tree, c
 static enum wal_status sim__tree_remove_directory(void *ctx, struct wal__worktree *tree,
                                                   const char *path, int *sys_errno);
 
+static enum wal_status sim__tree_list(void *ctx, struct wal__worktree *tree, const char *path,
+                                      enum wal_status (*each)(void *arg, const char *name),
+                                      void *arg, int *sys_errno);
+
 static enum wal_status sim__tree_may_replace(void *ctx, struct wal__worktree *tree,
                                              const char *path, int *sys_errno);
 
@@ -840,6 +844,7 @@ const struct wal__worktree_io sim__tree_table = {
     .unlink = sim__tree_unlink,
     .remove_directory = sim__tree_remove_directory,
     .make_directory = sim__tree_make_directory,
+    .list = sim__tree_list,
     .check_replace = sim__tree_may_replace,
     .sync_all = sim__tree_sync_all,
     .sync_directories = sim__tree_sync_directories,
@@ -977,6 +982,19 @@ static enum wal_status sim__tree_remove_directory(void *ctx, struct wal__worktre
         act.step.error = sim__remove_directory(act.process->disk, act.at.path);
     }
     return sim__path_op_finish(&act, sys_errno);
+}
+
+static enum wal_status sim__tree_list(void *ctx, struct wal__worktree *tree, const char *path,
+                                      enum wal_status (*each)(void *arg, const char *name),
+                                      void *arg, int *sys_errno)
+{
+    char whole[SIM_PATH_MAX];
+    int size = snprintf(whole, sizeof(whole), "%s/%s", tree->root, path);
+    enum wal_status status;
+
+    WAL__ASSERT(size > 0 && (size_t)size < sizeof(whole));
+    status = sim__io_table.list(ctx, whole, each, arg, sys_errno);
+    return status == WAL_OK || *sys_errno == 0 ? status : wal__worktree_status(*sys_errno);
 }
 
 static int check_replace(const struct sim_path_op *act)

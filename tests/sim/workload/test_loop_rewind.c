@@ -24,10 +24,14 @@
 #define TREE  "/tree"
 
 enum {
-    PATHS = 6
+    PATHS = 9,
+    NAMED = PATHS + 3
 };
 
-static const char *const paths[PATHS] = {"a", "d/b", "d/link", "m", "n/e/c", "z"};
+/* Those that the checkpoint names. The last three lie below a file, a link and a directory of it,
+ * which are a directory, a directory and a file when it is rewound to. */
+static const char *const paths[NAMED] = {"a", "d/b", "d/link", "m",     "n/e/c", "z",
+                                         "k", "l",   "t",      "k/e/q", "l/q",   "t/u"};
 
 /* As the checkpoint has the files, and as they are when it is rewound to. */
 static const struct sim_tree_entry after[] = {
@@ -37,9 +41,14 @@ static const struct sim_tree_entry after[] = {
     {"m", WAL__WORKTREE_REGULAR, 0755, "mode\n"},
     {"n/e/c", WAL__WORKTREE_REGULAR, 0644, "c of the checkpoint\n"},
     {"z", WAL__WORKTREE_ABSENT, 0, NULL},
+    {"k", WAL__WORKTREE_REGULAR, 0644, "k of the checkpoint\n"},
+    {"l", WAL__WORKTREE_SYMLINK, 0, "d"},
+    {"t", WAL__WORKTREE_DIRECTORY, 0, NULL},
     {"n", WAL__WORKTREE_DIRECTORY, 0, NULL},
     {"n/e", WAL__WORKTREE_DIRECTORY, 0, NULL},
     {"other", WAL__WORKTREE_REGULAR, 0644, "not named\n"},
+    {"t/u", WAL__WORKTREE_REGULAR, 0644, "u of the checkpoint\n"},
+    {"d", WAL__WORKTREE_DIRECTORY, 0, NULL},
 };
 
 static const struct sim_tree_entry before[] = {
@@ -49,9 +58,14 @@ static const struct sim_tree_entry before[] = {
     {"m", WAL__WORKTREE_REGULAR, 0644, "mode\n"},
     {"n/e/c", WAL__WORKTREE_ABSENT, 0, NULL},
     {"z", WAL__WORKTREE_REGULAR, 0644, "z before the rewind\n"},
+    {"k", WAL__WORKTREE_DIRECTORY, 0, NULL},
+    {"l", WAL__WORKTREE_DIRECTORY, 0, NULL},
+    {"t", WAL__WORKTREE_REGULAR, 0644, "t before\n"},
     {"n", WAL__WORKTREE_ABSENT, 0, NULL},
     {"n/e", WAL__WORKTREE_ABSENT, 0, NULL},
     {"other", WAL__WORKTREE_REGULAR, 0644, "not named\n"},
+    {"k/e/q", WAL__WORKTREE_REGULAR, 0600, "q before\n"},
+    {"l/q", WAL__WORKTREE_SYMLINK, 0, "../a"},
 };
 
 /* The directory that was made is no file, and stays. */
@@ -62,9 +76,21 @@ static const struct sim_tree_entry undone[] = {
     {"m", WAL__WORKTREE_REGULAR, 0644, "mode\n"},
     {"n/e/c", WAL__WORKTREE_ABSENT, 0, NULL},
     {"z", WAL__WORKTREE_REGULAR, 0644, "z before the rewind\n"},
+    {"k", WAL__WORKTREE_DIRECTORY, 0, NULL},
+    {"l", WAL__WORKTREE_DIRECTORY, 0, NULL},
+    {"t", WAL__WORKTREE_REGULAR, 0644, "t before\n"},
     {"n", WAL__WORKTREE_DIRECTORY, 0, NULL},
     {"n/e", WAL__WORKTREE_DIRECTORY, 0, NULL},
     {"other", WAL__WORKTREE_REGULAR, 0644, "not named\n"},
+    {"k/e/q", WAL__WORKTREE_REGULAR, 0600, "q before\n"},
+    {"l/q", WAL__WORKTREE_SYMLINK, 0, "../a"},
+};
+
+/* What makes room for what is there before. */
+static const struct sim_tree_entry gone[] = {
+    {"k", WAL__WORKTREE_ABSENT, 0, NULL},
+    {"l", WAL__WORKTREE_ABSENT, 0, NULL},
+    {"t/u", WAL__WORKTREE_ABSENT, 0, NULL},
 };
 
 enum {
@@ -158,12 +184,12 @@ static void checkpoint(struct world *world)
 {
     struct wal_checkpoint_options options = {.struct_size = sizeof(options), .id = {"c", 1}};
     struct wal_error error = {.struct_size = sizeof(error)};
-    struct wal_slice slices[PATHS];
+    struct wal_slice slices[NAMED];
 
-    for (int i = 0; i < PATHS; i++) {
+    for (int i = 0; i < NAMED; i++) {
         slices[i] = (struct wal_slice){paths[i], strlen(paths[i])};
     }
-    if (wal_checkpoint_create(world->session, slices, PATHS, &options, NULL, &error) != WAL_OK) {
+    if (wal_checkpoint_create(world->session, slices, NAMED, &options, NULL, &error) != WAL_OK) {
         fail_now(error.text);
     }
 }
@@ -209,6 +235,8 @@ static struct sim_disk *make_base(void)
     append(&world, "e2");
     wal_session_close(world.session);
     assert_ok(wal_close(world.store, NULL));
+    sim_tree_make(world.disk, TREE, gone, sizeof(gone) / sizeof(gone[0]));
+    remove_directory(&world, "t");
     sim_tree_make(world.disk, TREE, before, ENTRIES);
     remove_directory(&world, "n/e");
     remove_directory(&world, "n");
@@ -417,6 +445,29 @@ static void kill_next(const struct world *from, enum outcome outcome, uint64_t n
     sim_disk_destroy(copy.disk);
 }
 
+static enum wal_status drop_name(void *arg, const char *name)
+{
+    const struct wal__io *io = arg;
+    char path[256];
+    int err;
+
+    (void)snprintf(path, sizeof(path), TREE "/%s", name);
+    return strncmp(name, ".agentwal-", 10) == 0 ? io->unlink(io->ctx, path, &err) : WAL_OK;
+}
+
+/* A loss of power may give back a temporary file that was moved into a directory that could not be
+ * synced (SPEC.md 5.15), and that was removed with that directory. */
+static void drop_given_back(struct world *world)
+{
+    const struct wal__io *io;
+    int err;
+
+    start(world);
+    io = sim_process_io(world->process);
+    assert_ok(io->list(io->ctx, TREE, drop_name, (void *)(uintptr_t)io, &err));
+    stop(world);
+}
+
 static void recover_and_check(struct world *world, enum outcome outcome, int aftermath,
                               uint64_t seed)
 {
@@ -427,6 +478,9 @@ static void recover_and_check(struct world *world, enum outcome outcome, int aft
         stop(world);
         if (aftermath >= POWER) {
             sim_disk_power_loss(world->disk, &loss, seed);
+        }
+        if (aftermath >= POWER && outcome == REFUSED && unsynced) {
+            drop_given_back(world);
         }
         if (seed % (workload_is_long() ? 3 : workload_sample(19)) == 0) {
             bool died = true;

@@ -840,8 +840,9 @@ KIT_TEST(checkpoint__special_files_are_refused)
     struct kit_work work = kit_work_begin(0);
 
     kit_write(&work, "d/a", "1");
+    kit_write(&work, "e/a", "1");
     assert_int_equal(mkfifo(kit_path(&work, "pipe"), 0600), 0);
-    refuse(&work, "d/a d", WAL_ENOTFILE, "d");
+    refuse(&work, "d/a e", WAL_ENOTFILE, "e");
     refuse(&work, "d/a pipe", WAL_ENOTFILE, "pipe");
     make_socket(kit_path(&work, "socket"));
     refuse(&work, "d/a socket", WAL_ENOTFILE, "socket");

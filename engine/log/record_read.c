@@ -188,8 +188,11 @@ static enum wal_status fetch_block(struct wal__segment *segment, uint64_t offset
         status = read_bytes(segment, offset, &buf->stored, WAL__FRAME_SIZE, &at, error);
     } else {
         at = wal__segment_map(segment, error);
-        status = at == NULL ? wal__segment_map_status(segment) : WAL_OK;
-        at += at == NULL ? 0 : offset;
+        if (at == NULL) {
+            status = wal__segment_map_status(segment);
+        } else {
+            at += offset;
+        }
     }
     if (status != WAL_OK) {
         return status;

@@ -357,6 +357,19 @@ static enum wal_status lock_or_not(void *ctx, struct wal__file *file, uint64_t o
     return wal__io_posix.lock(ctx, file, offset, mode, sys_errno);
 }
 
+static struct wal_store *open_with_held_lock(uint32_t flags)
+{
+    const struct wal_open_options options = {
+        .struct_size = sizeof(options), .flags = flags, .lock_timeout_ms = 20};
+    static struct wal__io io;
+    struct wal_store *store = NULL;
+
+    io = wal__io_posix;
+    io.lock = lock_or_not;
+    assert_ok(wal__store_open("store", &options, &wal__heap_libc, &io, &store, NULL));
+    return store;
+}
+
 static enum wal_status append_sized(struct wal_session *session, const char *id, uint32_t size)
 {
     const struct wal_append_options options = {.struct_size = sizeof(options),
@@ -378,15 +391,9 @@ static enum wal_status append_sized(struct wal_session *session, const char *id,
  * seal. */
 KIT_TEST(rotation__no_frame_after_a_seal)
 {
-    struct wal_open_options options = {
-        .struct_size = sizeof(options), .flags = WAL_OPEN_CREATE, .lock_timeout_ms = 20};
-    struct wal__io io = wal__io_posix;
-    struct wal_store *store = NULL;
-    struct wal_session *session;
+    struct wal_store *store = open_with_held_lock(WAL_OPEN_CREATE);
+    struct wal_session *session = kit_create(store, "s");
 
-    io.lock = lock_or_not;
-    assert_ok(wal__store_open("store", &options, &wal__heap_libc, &io, &store, NULL));
-    session = kit_create(store, "s");
     for (const char *id = "a\0b\0c\0d\0"; *id != '\0'; id += 2) {
         assert_ok(append_sized(session, id, 200 * 1024));
     }
@@ -407,16 +414,11 @@ static int done[2];
 /* Seals the segment after three more entries, and does not begin the next one. */
 static void append_and_seal(void)
 {
-    struct wal_open_options options = {.struct_size = sizeof(options), .lock_timeout_ms = 20};
-    struct wal__io io = wal__io_posix;
-    struct wal_store *store = NULL;
     struct wal_session *session;
     char byte = 0;
 
     assert_int_equal(read(go[0], &byte, 1), 1);
-    io.lock = lock_or_not;
-    assert_ok(wal__store_open("store", &options, &wal__heap_libc, &io, &store, NULL));
-    session = kit_session(store, "s");
+    session = kit_session(open_with_held_lock(0), "s");
     for (const char *id = "b\0c\0d\0"; *id != '\0'; id += 2) {
         assert_ok(append_sized(session, id, 200 * 1024));
     }

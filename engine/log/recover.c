@@ -54,6 +54,7 @@ static void use_sealed_end(struct wal__log *log)
 
     WAL__ASSERT(log->tail_segment->sealed);
     memset(facts, 0, sizeof(*facts));
+    log->commit_offset = 0;
     facts->end = trailer->end;
     facts->sealed_end = trailer->end;
     facts->watermark = trailer->end;
@@ -423,6 +424,8 @@ static void use_start_of_joiner(struct wal__log *log, const struct wal__tail_sta
     struct wal__scan_result *facts = &log->facts;
 
     WAL__ASSERT(!log->control->is_first_opener);
+    memset(facts, 0, sizeof(*facts));
+    log->commit_offset = 0;
     facts->end = WAL__SEGMENT_HEADER_SIZE;
     facts->last_sequence = log->tail_segment->open.last_sequence;
     facts->chain = log->tail_segment->open.chain;

@@ -76,7 +76,8 @@ TEST(sched_contents)
 /* While one process replaces segments, the other appends, reads, recovers, heals and dies. */
 TEST(sched_compact)
 {
-    static const uint64_t known[] = {6005506, 6007374, 6153234, 6184248, 6228824, 6139335, 6101193};
+    static const uint64_t known[] = {6005506, 6007374, 6153234, 6184248,
+                                     6228824, 6139335, 6101193, 6032102};
     const struct sched_options options = {.known = known,
                                           .known_count = sizeof(known) / sizeof(known[0]),
                                           .seed = 6000000,

@@ -114,19 +114,28 @@ void wal__compact_report_left(const struct wal__compact_options *options,
     wal__compact_count_refusal(options, result, &error);
 }
 
+enum wal_status wal__compact_check_rest(struct wal__segment *segment,
+                                        const struct wal__index_header *header,
+                                        struct wal_error *error)
+{
+    if (header->commit_offset != 0 ||
+        !wal__segment_has_rest(segment, wal__segment_open_end(segment))) {
+        return WAL_OK;
+    }
+    return wal__fail_at(error, WAL_EDAMAGED, 0, segment->path, 0,
+                        "a torn write left it without a group, and it may hold what is to be "
+                        "erased");
+}
+
 void wal__compact_report_all_left(struct compaction *compaction)
 {
     for (uint32_t i = 0; i < compaction->count; i++) {
         struct candidate *candidate = &compaction->candidates[i];
+        struct wal_error error = {.struct_size = sizeof(error)};
 
-        if (candidate->has_index && candidate->input.slot.index.header.commit_offset == 0 &&
-            wal__segment_has_rest(candidate->input.segment,
-                                  wal__segment_open_end(candidate->input.segment))) {
-            struct wal_error error = {.struct_size = sizeof(error)};
-
-            (void)!wal__fail_at(&error, WAL_EDAMAGED, 0, candidate->input.segment->path, 0,
-                                "a torn write left it without a group, and it "
-                                "may hold what is to be erased");
+        if (candidate->has_index &&
+            wal__compact_check_rest(candidate->input.segment, &candidate->input.slot.index.header,
+                                    &error) != WAL_OK) {
             wal__compact_refuse(compaction, candidate, &error);
         }
         if (candidate->has_index && candidate->is_suitable && !candidate->is_refused &&
@@ -166,7 +175,7 @@ static bool is_suitable(struct compaction *compaction, struct candidate *candida
     return true;
 }
 
-/* Opens a segment before the tail. */
+/* Opens a segment before the tail, or a tail that is sealed. */
 static void open_candidate(struct compaction *compaction, uint32_t rank)
 {
     struct wal__log *log = &compaction->core->log;
@@ -178,8 +187,9 @@ static void open_candidate(struct compaction *compaction, uint32_t rank)
     status = compact_input_open(compaction->core, candidate->input.segment, &candidate->input);
     candidate->has_index = status == WAL_OK;
     if (candidate->has_index) {
-        candidate->is_suitable =
-            is_suitable(compaction, candidate, wal__log_segment_at(log, rank + 1));
+        candidate->is_suitable = is_suitable(
+            compaction, candidate,
+            rank + 1 < wal__log_segment_count(log) ? wal__log_segment_at(log, rank + 1) : NULL);
         return;
     }
     wal__fail_at(&refusal, status, 0, candidate->input.segment->path, 0,
@@ -187,7 +197,8 @@ static void open_candidate(struct compaction *compaction, uint32_t rank)
     wal__compact_refuse(compaction, candidate, &refusal);
 }
 
-/* Opens the tail, which is no longer the tail when a compaction that changes something chooses. */
+/* Opens a tail that is not sealed. When a compaction that changes something chooses, it is no
+ * longer the tail. */
 static enum wal_status open_tail(struct compaction *compaction, uint32_t rank)
 {
     struct wal__core *core = compaction->core;
@@ -220,12 +231,14 @@ enum wal_status wal__compact_open(struct compaction *compaction, struct wal_erro
 {
     struct wal__core *core = compaction->core;
     enum wal_status status = wal__core_write_lock(core, error);
+    bool has_tail;
     uint32_t count;
 
     if (status != WAL_OK) {
         return status;
     }
     count = wal__log_segment_count(&core->log);
+    has_tail = count > 0 && compaction->options->dry_run;
     compaction->candidates =
         wal__heap_zalloc(core->env.heap, (count + 1) * sizeof(*compaction->candidates));
     if (compaction->candidates == NULL) {
@@ -233,11 +246,15 @@ enum wal_status wal__compact_open(struct compaction *compaction, struct wal_erro
         return wal__no_memory(error);
     }
     compaction->count = count > 0 ? count - 1 : 0;
+    if (has_tail && core->log.tail_segment->sealed) {
+        compaction->count = count;
+        has_tail = false;
+    }
     compaction->generation = wal__log_generation(&core->log);
     for (uint32_t i = 0; i < compaction->count; i++) {
         open_candidate(compaction, i);
     }
-    if (count > 0 && compaction->options->dry_run) {
+    if (has_tail) {
         status = open_tail(compaction, count - 1);
     }
     wal__core_unlock(core);

@@ -263,6 +263,11 @@ void wal__compact_report_left(const struct wal__compact_options *options,
                               struct wal_store_compact_result *result,
                               const struct wal__segment *segment);
 void wal__compact_report_all_left(struct compaction *compaction);
+/* Returns WAL_EDAMAGED for a segment that has no group, by the header of its index, and yet bytes
+ * after its OPEN. */
+enum wal_status wal__compact_check_rest(struct wal__segment *segment,
+                                        const struct wal__index_header *header,
+                                        struct wal_error *error) WAL_MUST_USE;
 /* Counts and reports a segment that cannot be rewritten, once. */
 void wal__compact_refuse(struct compaction *compaction, struct candidate *candidate,
                          const struct wal_error *error);

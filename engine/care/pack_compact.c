@@ -578,6 +578,23 @@ static void report_left(const struct pack_job *job)
     }
 }
 
+/* Leaves segments that have no group: a torn write left an OPEN without its COMMIT. */
+static void leave_without_group(struct pack_job *job)
+{
+    for (uint32_t i = 0; i < job->count; i++) {
+        struct pack_segment *segment = &job->segments[i];
+        struct wal_error error = {.struct_size = sizeof(error)};
+
+        if (segment->header.commit_offset == 0) {
+            segment->is_suitable = false;
+            if (job->options->erase &&
+                wal__compact_check_rest(segment->segment, &segment->header, &error) != WAL_OK) {
+                pack_job_refuse(job, segment, &error);
+            }
+        }
+    }
+}
+
 /* Chooses segments: by what would come back, and for erasing by what is dead at all. Keeps the
  * bases of what is not encoded anew. */
 static void pack_choose(struct pack_job *job)
@@ -586,6 +603,7 @@ static void pack_choose(struct pack_job *job)
     /* What the log's segments took of it. */
     uint64_t bytes = job->result->bytes_before;
 
+    leave_without_group(job);
     weigh(job);
     for (uint32_t i = 0; i < job->count; i++) {
         struct pack_segment *segment = &job->segments[i];

@@ -3,6 +3,7 @@
  * by whom it is named, and who waits for whom.
  */
 #include <dirent.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -613,6 +614,43 @@ KIT_TEST(pack__a_compaction_was_killed_before_others_knew)
     check_append(store, payload);
     kit_content_free(&filler);
     free(payload);
+}
+
+/* A torn write left OPEN without its COMMIT. */
+KIT_TEST(pack__segment_without_a_group_is_left)
+{
+    static const uint8_t zeros[3000];
+
+    for (int has_rest = 0; has_rest < 2; has_rest++) {
+        const struct wal_store_compact_options erase = {
+            .struct_size = sizeof(erase), .flags = WAL_STORE_COMPACT_ERASE, .rate = UINT64_MAX};
+        struct wal_store_compact_result result = {.struct_size = sizeof(result)};
+        struct kit_content content = kit_content(1, 1000, false);
+        struct wal_store *store = kit_store();
+        uint8_t digest[WAL_DIGEST_SIZE];
+        int fd;
+
+        kit_put_blob(store, &content, digest);
+        kit_close(store);
+        assert_int_equal(system("rm -f store/index/*"), 0);
+        fd = open("store/pack/0000000000000001.seg", O_WRONLY | O_CLOEXEC);
+        assert_true(fd >= 0);
+        assert_int_equal(pwrite(fd, zeros, sizeof(zeros), 4096 + 88), sizeof(zeros));
+        if (has_rest != 0) {
+            assert_int_equal(pwrite(fd, "rest", 4, 8192), 4);
+        }
+        (void)close(fd);
+        store = kit_store();
+        kit_put_blob(store, &content, digest);
+        assert_ok(wal_store_compact(store, NULL, &result, NULL));
+        assert_int_equal(result.refused, 0);
+        assert_ok(wal_store_compact(store, &erase, &result, NULL));
+        assert_int_equal(result.refused, has_rest);
+        kit_check_blob(store, digest, &content);
+        kit_close(store);
+        assert_int_equal(system("rm -r store"), 0);
+        kit_content_free(&content);
+    }
 }
 
 /* --- space -------------------------------------------------------------- */

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "agentwal/admin.h"
 #include "agentwal/blob.h"
 #include "engine/base/heap.h"
 #include "engine/base/io.h"
@@ -432,6 +433,9 @@ static void append_and_seal(void)
  * indexes again before the next one begins, has all of it. */
 KIT_TEST(rotation__sealed_segment_is_loaded_whole)
 {
+    const struct wal_store_compact_options dry_run = {.struct_size = sizeof(dry_run),
+                                                      .flags = WAL_STORE_COMPACT_DRY_RUN};
+    struct wal_store_compact_result result = {.struct_size = sizeof(result)};
     struct wal_session_info info = {.struct_size = sizeof(info)};
     struct wal_session *session;
     struct wal_store *store;
@@ -458,6 +462,9 @@ KIT_TEST(rotation__sealed_segment_is_loaded_whole)
     assert_branch(session, "a b c d");
     assert_ok(wal_session_get_info(session, &info, NULL));
     assert_int_equal(info.entries, 4);
+    assert_ok(wal_store_compact(store, &dry_run, &result, NULL));
+    assert_int_equal(result.segments, 1);
+    assert_int_equal(result.refused, 0);
     close(go[1]);
     assert_int_equal(waitpid(child, NULL, 0), child);
     wal_session_close(session);

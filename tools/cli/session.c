@@ -227,6 +227,8 @@ static uint64_t part_key(struct wal_slice id, bool is_ending)
 void cli_short_ids_add(struct cli_short_ids *ids, struct wal_slice id)
 {
     uint32_t number = (uint32_t)ids->count;
+    uint32_t cursor = 0;
+    uint32_t other;
 
     if (ids->parts.heap == NULL) {
         wal__hashmap_init(&ids->parts, &wal__heap_libc);
@@ -234,7 +236,8 @@ void cli_short_ids_add(struct cli_short_ids *ids, struct wal_slice id)
     *CLI_ADD(ids) = id;
     ids->has_gaps = ids->has_gaps ||
                     wal__hashmap_add(&ids->parts, part_key(id, true), number) != WAL_OK ||
-                    wal__hashmap_add(&ids->parts, part_key(id, false), number) != WAL_OK;
+                    (!wal__hashmap_find(&ids->parts, part_key(id, false), &cursor, &other) &&
+                     wal__hashmap_add(&ids->parts, part_key(id, false), number) != WAL_OK);
 }
 
 /* The number of characters at the end that two ids share. */

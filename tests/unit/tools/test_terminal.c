@@ -206,6 +206,25 @@ TEST(short_id__every_short_form_names_one_id)
     cli_short_ids_deinit(&ids);
 }
 
+/* Ids of one script begin with the time at which it ran: that beginning is kept once. */
+TEST(short_id__ids_with_one_beginning)
+{
+    enum {
+        COUNT = 1000
+    };
+    static char texts[COUNT][WAL_ID_SIZE];
+    struct cli_short_ids ids = {.items = NULL};
+
+    for (size_t i = 0; i < COUNT; i++) {
+        (void)snprintf(texts[i], sizeof(texts[i]), "01a22a6e-bdf8-7e47-96c5-%012zx", i);
+        cli_short_ids_add(&ids, cli_slice(texts[i]));
+    }
+    ids.is_complete = true;
+    assert_int_equal(ids.parts.count, COUNT + 1);
+    assert_int_equal(cli_short_id(&ids, cli_slice(texts[1])).size, CLI_SHORT_SIZE);
+    cli_short_ids_deinit(&ids);
+}
+
 /* The kind of the first key of a text, all of which is that key. */
 static enum key_kind kind_of(const char *text)
 {

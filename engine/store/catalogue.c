@@ -282,6 +282,7 @@ void wal__catalogue_init(struct wal__catalogue *catalogue, const struct wal__hea
 {
     *catalogue = (struct wal__catalogue){.heap = heap};
     wal__hashmap_init(&catalogue->by_source, heap);
+    wal__buf_init(&catalogue->sources, heap);
 }
 
 void wal__catalogue_deinit(struct wal__catalogue *catalogue)
@@ -290,6 +291,7 @@ void wal__catalogue_deinit(struct wal__catalogue *catalogue)
     overlay_release(catalogue->frozen);
     wal__snapshot_release(catalogue->snapshot);
     wal__hashmap_deinit(&catalogue->by_source);
+    wal__buf_deinit(&catalogue->sources);
     wal__catalogue_init(catalogue, catalogue->heap);
 }
 
@@ -313,6 +315,7 @@ void wal__catalogue_share(const struct wal__catalogue *image, struct wal__catalo
     WAL__ASSERT(image->overlay == NULL);
     *copy = *image;
     wal__hashmap_init(&copy->by_source, copy->heap);
+    wal__buf_init(&copy->sources, copy->heap);
     copy->sources_indexed = 0;
     (void)wal__snapshot_retain(copy->snapshot);
     (void)overlay_retain(copy->frozen);
@@ -522,6 +525,43 @@ enum wal_status wal__catalogue_mark_damaged(struct wal__catalogue *catalogue, ui
 
 /* --- sources ------------------------------------------------------------ */
 
+static struct wal__catalogue_source *source_at(const struct wal__catalogue *catalogue,
+                                               uint32_t rank)
+{
+    return (struct wal__catalogue_source *)(void *)catalogue->sources.data + rank;
+}
+
+/* Finds the first session with the hash. */
+static bool find_source(const struct wal__catalogue *catalogue, uint64_t hash, uint32_t *rank)
+{
+    uint32_t cursor = 0;
+
+    return wal__hashmap_find(&catalogue->by_source, hash, &cursor, rank);
+}
+
+static enum wal_status add_source(struct wal__catalogue *catalogue, uint64_t hash, uint32_t number)
+{
+    const uint32_t rank =
+        (uint32_t)(catalogue->sources.size / sizeof(struct wal__catalogue_source));
+    const struct wal__catalogue_source added = {.number = number, .last = rank};
+    enum wal_status status = wal__buf_append(&catalogue->sources, &added, sizeof(added));
+    uint32_t first;
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    if (find_source(catalogue, hash, &first)) {
+        source_at(catalogue, source_at(catalogue, first)->last)->next = rank;
+        source_at(catalogue, first)->last = rank;
+        return WAL_OK;
+    }
+    status = wal__hashmap_add(&catalogue->by_source, hash, rank);
+    if (status != WAL_OK) {
+        catalogue->sources.size -= sizeof(added);
+    }
+    return status;
+}
+
 enum wal_status wal__catalogue_index_sources(struct wal__catalogue *catalogue)
 {
     while (catalogue->sources_indexed < catalogue->last_session) {
@@ -530,9 +570,8 @@ enum wal_status wal__catalogue_index_sources(struct wal__catalogue *catalogue)
         enum wal_status status = wal__catalogue_get(catalogue, number, &summary);
 
         if (status == WAL_OK && summary.source.size > 0 && !wal__summary_is_hidden(&summary)) {
-            status =
-                wal__hashmap_add(&catalogue->by_source,
-                                 wal__id_hash(summary.source.data, summary.source.size), number);
+            status = add_source(catalogue, wal__id_hash(summary.source.data, summary.source.size),
+                                number);
         }
         if (status != WAL_OK && status != WAL_ENOTFOUND) {
             return status;
@@ -1033,44 +1072,38 @@ static enum wal_status add_session(struct wal__catalogue_iter *iter,
     return WAL_OK;
 }
 
-static uint32_t count_hashes(const struct wal__hashmap *map, uint64_t hash)
-{
-    uint32_t cursor = 0;
-    uint32_t number;
-    uint32_t count = 0;
-
-    while (wal__hashmap_find(map, hash, &cursor, &number)) {
-        count++;
-    }
-    return count;
-}
-
 /* Makes the heap of the sessions of by_source, which has every session. */
 static enum wal_status init_source_heap(struct wal__catalogue_iter *iter,
                                         const struct wal__catalogue *catalogue)
 {
-    const struct wal__hashmap *map = &catalogue->by_source;
     uint64_t hash = wal__id_hash(iter->filter.source.data, iter->filter.source.size);
-    uint32_t capacity = count_hashes(map, hash);
-    uint32_t cursor = 0;
-    uint32_t number;
+    enum wal_status status = WAL_OK;
+    uint32_t capacity = 0;
+    uint32_t first;
+    uint32_t rank;
 
     WAL__ASSERT(has_sources(catalogue));
-    if (capacity == 0) {
+    if (!find_source(catalogue, hash, &first)) {
         return WAL_OK;
     }
+    rank = first;
+    do {
+        capacity++;
+        rank = source_at(catalogue, rank)->next;
+    } while (rank != 0);
     iter->items = wal__heap_resize(catalogue->heap, NULL, capacity, sizeof(*iter->items));
     if (iter->items == NULL) {
         return WAL_ENOMEM;
     }
-    while (wal__hashmap_find(map, hash, &cursor, &number)) {
-        enum wal_status status = add_session(iter, catalogue, number, capacity);
-
-        if (status != WAL_OK) {
-            wal__heap_free(catalogue->heap, iter->items);
-            iter->items = NULL;
-            return status;
-        }
+    rank = first;
+    do {
+        status = add_session(iter, catalogue, source_at(catalogue, rank)->number, capacity);
+        rank = source_at(catalogue, rank)->next;
+    } while (rank != 0 && status == WAL_OK);
+    if (status != WAL_OK) {
+        wal__heap_free(catalogue->heap, iter->items);
+        iter->items = NULL;
+        return status;
     }
     wal__heapsort_make_heap(iter->items, iter->item_count);
     return WAL_OK;

@@ -50,9 +50,17 @@ struct wal__catalogue {
     struct wal__overlay *overlay;   /* NULL until the first put */
     uint32_t last_session;          /* highest number assigned */
     uint32_t visible_count;         /* sessions that are found and listed */
-    /* The numbers up to sources_indexed by the hash of their source, which never changes. */
-    struct wal__hashmap by_source;
+    /* The numbers up to sources_indexed by their source, which never changes. Many sessions may
+     * have the same one: the map has the first of a hash, from which the list of them begins. */
+    struct wal__hashmap by_source; /* hash -> rank in sources */
+    struct wal__buf sources;       /* struct wal__catalogue_source */
     uint32_t sources_indexed;
+};
+
+struct wal__catalogue_source {
+    uint32_t number; /* of the session */
+    uint32_t next;   /* rank of the next one with this hash; 0: none */
+    uint32_t last;   /* rank of the last one; of the first alone */
 };
 
 /* Checks the header of a snapshot, its sizes, page table and uuid. *snapshot gets one reference.

@@ -730,6 +730,38 @@ TEST(catalogue_list__source_reads_its_sessions_alone)
     model_free(bytes);
 }
 
+/* A program may name itself as the source of all its sessions. */
+TEST(catalogue_list__a_source_of_many_sessions_is_indexed_once)
+{
+    const struct wal__catalogue_filter filter = {.source = model_span("program")};
+    struct wal__summary summary = {.source = model_span("program"), .id = model_span("s")};
+    struct wal__catalogue_iter cursor;
+    struct wal__catalogue catalogue;
+
+    wal__catalogue_init(&catalogue, &wal__heap_libc);
+    for (uint32_t number = 1; number <= 1000; number++) {
+        char id[16];
+
+        sprintf(id, "s%u", number);
+        summary.id = model_span(id);
+        summary.number = number;
+        summary.last_sequence = number;
+        assert_ok(wal__catalogue_put(&catalogue, &summary));
+        if (number % 100 == 0) {
+            assert_ok(wal__catalogue_index_sources(&catalogue));
+        }
+    }
+    assert_int_equal(catalogue.by_source.count, 1);
+    assert_ok(wal__catalogue_iter_init(&cursor, &catalogue, &filter));
+    for (uint32_t number = 1000; number > 0; number--) {
+        assert_ok(wal__catalogue_iter_next(&cursor, &catalogue, &summary));
+        assert_int_equal(summary.number, number);
+    }
+    assert_int_equal(wal__catalogue_iter_next(&cursor, &catalogue, &summary), WAL_END);
+    wal__catalogue_iter_deinit(&cursor);
+    wal__catalogue_deinit(&catalogue);
+}
+
 TEST(catalogue_snapshot__snapshots_are_overlaid_and_rewritten)
 {
     static struct model model;

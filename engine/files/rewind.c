@@ -496,17 +496,20 @@ done:
 enum found {
     FOUND_BEFORE,
     FOUND_AFTER,
-    FOUND_OTHER,
-    FOUND_STATES
+    FOUND_OTHER
 };
 
 struct recovery {
-    struct wal__rewind_job job;
+    struct wal__rewind_job *job;
     struct wal__files now; /* current states of the same paths */
     uint8_t *states;       /* enum found */
-    uint8_t *chosen;
-    uint32_t counts[FOUND_STATES];
+    uint8_t *chosen;       /* those to move */
 };
+
+static bool has_found(const struct recovery *recovery, enum found state)
+{
+    return memchr(recovery->states, (int)state, recovery->now.count) != NULL;
+}
 
 /* --- inspecting ---------------------------------------------------------- */
 
@@ -514,15 +517,15 @@ struct recovery {
 static enum wal_status inspect_file(struct recovery *recovery, uint32_t number, bool *other,
                                     struct wal_error *error)
 {
-    const struct wal__env *env = &recovery->job.session->core->env;
+    const struct wal__env *env = &recovery->job->session->core->env;
     struct wal_error own = {.struct_size = sizeof(own)};
     struct wal__capture capture = {.env = env,
-                                   .io = recovery->job.io,
-                                   .worktree = recovery->job.worktree,
+                                   .io = recovery->job->io,
+                                   .worktree = recovery->job->worktree,
                                    .threads = 1,
-                                   .baselines = {&recovery->job.before},
+                                   .baselines = {&recovery->job->before},
                                    .baseline_count = 1,
-                                   .names = &recovery->job.all};
+                                   .names = &recovery->job->all};
     struct wal__files one = {.heap = env->heap,
                              .items = &recovery->now.items[number],
                              .count = 1,
@@ -533,7 +536,7 @@ static enum wal_status inspect_file(struct recovery *recovery, uint32_t number, 
     status = wal__capture(&capture, &one, &own);
 
     if (status == WAL_ENOTFILE || status == WAL_EOUTSIDE || status == WAL_ECHANGED) {
-        struct wal__span path = recovery->job.before.items[number].path;
+        struct wal__span path = recovery->job->before.items[number].path;
 
         recovery->now.items[number] = (struct wal__file_record){.path = path};
         *other = true;
@@ -546,30 +549,31 @@ static enum wal_status inspect_file(struct recovery *recovery, uint32_t number, 
 }
 
 /*
- * Whether a file that was found as before cannot come to its state after: another program's file is
- * in the place of its directory, or in a directory in its place. All files are inspected, and those
- * that no other program changed are chosen.
+ * Whether a chosen file cannot come to its state in `to`: another program's file is in the place of
+ * its directory, or in a directory in its place.
  */
-static enum wal_status check_way(struct recovery *recovery, uint32_t number, bool *blocked,
-                                 struct wal_error *error)
+static enum wal_status check_way(const struct recovery *recovery, const struct wal__files *to,
+                                 uint32_t number, bool *blocked, struct wal_error *error)
 {
-    const struct wal__rewind_job *job = &recovery->job;
-    const struct wal__file_record *to = &job->after.items[number];
-    const struct wal__file_record *above = wal__rewind_above(job, to->path);
+    const struct wal__rewind_job *job = recovery->job;
+    const struct wal__file_record *file = &to->items[number];
+    const struct wal__file_record *above = wal__rewind_above(job, file->path);
     struct wal_error own = {.struct_size = sizeof(own)};
     struct wal__buf ignored;
     enum wal_status status;
 
-    *blocked = to->kind != WAL__FILE_ABSENT && above != NULL &&
-               recovery->states[above - job->before.items] == FOUND_OTHER;
-    if (*blocked || to->kind == WAL__FILE_ABSENT) {
+    *blocked = above != NULL && recovery->states[above - job->before.items] == (uint8_t)FOUND_OTHER;
+    if (*blocked) {
         return WAL_OK;
     }
     wal__buf_init(&ignored, job->session->core->env.heap);
-    status =
-        wal__rewind_list_dirs_in_place(job, &job->after, recovery->chosen, number, &ignored, &own);
+    status = wal__rewind_find_missing_dirs(job, wal__file_path(file), 0, &ignored, &own);
+    ignored.size = 0;
+    if (status == WAL_OK) {
+        status = wal__rewind_list_dirs_in_place(job, to, recovery->chosen, number, &ignored, &own);
+    }
     wal__buf_deinit(&ignored);
-    *blocked = status == WAL_ENOTFILE;
+    *blocked = status == WAL_ENOTFILE || status == WAL_EOUTSIDE;
     if (status == WAL_OK || *blocked) {
         return WAL_OK;
     }
@@ -577,41 +581,56 @@ static enum wal_status check_way(struct recovery *recovery, uint32_t number, boo
     return status;
 }
 
-static enum wal_status inspect_files(struct recovery *recovery, struct wal_error *error)
+/* Chooses the files that were found in one state and can come to the other. The rest of them count
+ * as other: what is in their way is. */
+static enum wal_status choose_from(struct recovery *recovery, enum found from,
+                                   struct wal_error *error)
+{
+    const struct wal__files *to =
+        from == FOUND_BEFORE ? &recovery->job->after : &recovery->job->before;
+    enum wal_status status = WAL_OK;
+
+    WAL__ASSERT(from == FOUND_BEFORE || from == FOUND_AFTER);
+    for (uint32_t i = 0; i < recovery->now.count; i++) {
+        recovery->chosen[i] = recovery->states[i] == from;
+    }
+    for (uint32_t i = 0; i < recovery->now.count && status == WAL_OK; i++) {
+        bool blocked = false;
+
+        if (recovery->chosen[i] != 0 && to->items[i].kind != WAL__FILE_ABSENT) {
+            status = check_way(recovery, to, i, &blocked, error);
+        }
+        if (blocked) {
+            recovery->states[i] = FOUND_OTHER;
+            recovery->chosen[i] = 0;
+        }
+    }
+    return status;
+}
+
+/* Finds the states of the files that may have been moved; the others are as before. moved may be
+ * NULL: all may have been. */
+static enum wal_status inspect_files(struct recovery *recovery, const uint8_t *moved,
+                                     struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
 
     for (uint32_t i = 0; i < recovery->now.count && status == WAL_OK; i++) {
         bool other = false;
 
-        status = inspect_file(recovery, i, &other, error);
-        recovery->states[i] = FOUND_OTHER;
-        if (other) {
+        recovery->states[i] = FOUND_BEFORE;
+        if (moved != NULL && moved[i] == 0) {
             continue;
         }
-        if (wal__file_state_equal(&recovery->now.items[i], &recovery->job.after.items[i])) {
+        status = inspect_file(recovery, i, &other, error);
+        if (!other &&
+            wal__file_state_equal(&recovery->now.items[i], &recovery->job->after.items[i])) {
             recovery->states[i] = FOUND_AFTER;
-        } else if (wal__file_state_equal(&recovery->now.items[i], &recovery->job.before.items[i])) {
-            recovery->states[i] = FOUND_BEFORE;
-        }
-    }
-    for (uint32_t i = 0; i < recovery->now.count; i++) {
-        recovery->chosen[i] = recovery->states[i] != FOUND_OTHER;
-    }
-    for (uint32_t i = 0; i < recovery->now.count && status == WAL_OK; i++) {
-        bool blocked = false;
-
-        if (recovery->states[i] == FOUND_BEFORE) {
-            status = check_way(recovery, i, &blocked, error);
-        }
-        if (blocked) {
+        } else if (other || !wal__file_state_equal(&recovery->now.items[i],
+                                                   &recovery->job->before.items[i])) {
             recovery->states[i] = FOUND_OTHER;
         }
-        recovery->counts[recovery->states[i]]++;
     }
-    WAL__ASSERT(recovery->counts[FOUND_BEFORE] + recovery->counts[FOUND_AFTER] +
-                    recovery->counts[FOUND_OTHER] <=
-                recovery->now.count);
     return status;
 }
 
@@ -621,7 +640,7 @@ static enum wal_status list_foreign_changes(const struct recovery *recovery,
 {
     uint32_t kept = 0;
     enum wal_status status =
-        wal__changes_compute(&recovery->job.before, &recovery->now, elsewhere, error);
+        wal__changes_compute(&recovery->job->before, &recovery->now, elsewhere, error);
 
     for (uint32_t i = 0; status == WAL_OK && i < elsewhere->count; i++) {
         const struct wal__file_record *file =
@@ -640,23 +659,17 @@ static enum wal_status list_foreign_changes(const struct recovery *recovery,
 
 /* --- restoring ----------------------------------------------------------- */
 
-/* Moves the files found in one state to the other state. */
+/* Moves the chosen files, which were found in one state, to the other state. */
 static enum wal_status roll_from(struct recovery *recovery, enum found from,
                                  struct wal_error *error)
 {
     const struct wal__files *to =
-        from == FOUND_BEFORE ? &recovery->job.after : &recovery->job.before;
-    enum wal_status status;
+        from == FOUND_BEFORE ? &recovery->job->after : &recovery->job->before;
+    enum wal_status status = wal__rewind_verify(recovery->job, to, recovery->chosen, error);
 
-    WAL__ASSERT(from == FOUND_BEFORE || from == FOUND_AFTER);
-    for (uint32_t i = 0; i < recovery->now.count; i++) {
-        recovery->chosen[i] = recovery->states[i] == from;
-    }
-    status = wal__rewind_verify(&recovery->job, to, recovery->chosen, error);
-    if (status == WAL_OK) {
-        status = wal__rewind_apply(&recovery->job, to, NULL, recovery->chosen, NULL, error);
-    }
-    return status;
+    return status == WAL_OK
+               ? wal__rewind_apply(recovery->job, to, &recovery->now, recovery->chosen, NULL, error)
+               : status;
 }
 
 /* Neither state can be restored: deletes the journal, so that the damage is reported once, and
@@ -664,10 +677,10 @@ static enum wal_status roll_from(struct recovery *recovery, enum found from,
 static enum wal_status abandon(struct recovery *recovery, struct wal_error *error)
 {
     struct wal_error own = {.struct_size = sizeof(own)};
-    enum wal_status status = wal__rewind_remove_temps(&recovery->job, false, &own);
+    enum wal_status status = wal__rewind_remove_temps(recovery->job, false, &own);
 
     if (status == WAL_OK) {
-        status = wal__rewind_journal_delete(&recovery->job, false, &own);
+        status = wal__rewind_journal_delete(recovery->job, false, &own);
     }
     if (status != WAL_OK) {
         wal__error_copy(error, &own);
@@ -681,18 +694,17 @@ static enum wal_status abandon(struct recovery *recovery, struct wal_error *erro
 static enum wal_status finish_partial(struct recovery *recovery, bool *undone,
                                       struct wal_error *error)
 {
-    enum wal_status status;
+    enum wal_status status = roll_from(recovery, FOUND_BEFORE, error);
 
-    WAL__ASSERT(recovery->counts[FOUND_BEFORE] > 0);
-    WAL__ASSERT(recovery->counts[FOUND_AFTER] > 0);
-    status = roll_from(recovery, FOUND_BEFORE, error);
-    *undone = false;
-    if (status == WAL_ECORRUPT) {
-        status = roll_from(recovery, FOUND_AFTER, error);
-        *undone = true;
+    *undone = status == WAL_ECORRUPT;
+    if (!*undone) {
+        return status;
     }
-    return status == WAL_OK && *undone ? wal__rewind_remove_temps(&recovery->job, true, error)
-                                       : status;
+    status = choose_from(recovery, FOUND_AFTER, error);
+    if (status == WAL_OK) {
+        status = roll_from(recovery, FOUND_AFTER, error);
+    }
+    return status == WAL_OK ? wal__rewind_remove_temps(recovery->job, true, error) : status;
 }
 
 /* All files are restored. A head that was moved since the rewind was planned was moved by a program
@@ -700,10 +712,10 @@ static enum wal_status finish_partial(struct recovery *recovery, bool *undone,
 static enum wal_status finish_recovery(struct recovery *recovery, struct wal_error *error)
 {
     struct wal_error own = {.struct_size = sizeof(own)};
-    enum wal_status status = wal__rewind_finish(&recovery->job, &own);
+    enum wal_status status = wal__rewind_finish(recovery->job, &own);
 
     if (status == WAL_ECONFLICT || status == WAL_ENOTFOUND) {
-        return wal__rewind_journal_delete(&recovery->job, false, error);
+        return wal__rewind_journal_delete(recovery->job, false, error);
     }
     if (status != WAL_OK) {
         wal__error_copy(error, &own);
@@ -713,11 +725,10 @@ static enum wal_status finish_recovery(struct recovery *recovery, struct wal_err
 
 static enum wal_status recover_files(struct recovery *recovery, struct wal_error *error)
 {
-    bool undone = recovery->counts[FOUND_AFTER] == 0;
-    enum wal_status status = wal__rewind_remove_temps(&recovery->job, undone, error);
+    bool undone = !has_found(recovery, FOUND_AFTER);
+    enum wal_status status = wal__rewind_remove_temps(recovery->job, undone, error);
 
-    if (status == WAL_OK && recovery->counts[FOUND_AFTER] > 0 &&
-        recovery->counts[FOUND_BEFORE] > 0) {
+    if (status == WAL_OK && !undone && has_found(recovery, FOUND_BEFORE)) {
         status = finish_partial(recovery, &undone, error);
         if (status == WAL_ECORRUPT) {
             return abandon(recovery, error);
@@ -726,60 +737,76 @@ static enum wal_status recover_files(struct recovery *recovery, struct wal_error
             struct wal_error ignored = {.struct_size = sizeof(ignored)};
 
             /* The next call finds what remains. */
-            (void)!wal__rewind_remove_temps(&recovery->job, false, &ignored);
+            (void)!wal__rewind_remove_temps(recovery->job, false, &ignored);
         }
     }
     if (status != WAL_OK) {
         return status;
     }
-    return undone ? wal__rewind_journal_delete(&recovery->job, true, error)
-                  : finish_recovery(recovery, error);
+    /* What was in the place of a file that another program changed may be in the undo checkpoint
+     * alone. */
+    return undone
+               ? wal__rewind_journal_delete(recovery->job, !has_found(recovery, FOUND_OTHER), error)
+               : finish_recovery(recovery, error);
 }
 
 /* --- recovery ------------------------------------------------------------ */
 
-static enum wal_status recovery_init(struct recovery *recovery, struct wal_error *error)
+static enum wal_status recovery_init(struct recovery *recovery, struct wal__rewind_job *job,
+                                     struct wal_error *error)
 {
-    const struct wal__heap *heap = recovery->job.session->core->env.heap;
-    uint32_t count = recovery->job.before.count;
-    enum wal_status status = wal__files_filter(&recovery->now, &recovery->job.before,
-                                               &recovery->job.before, true, error);
+    const struct wal__heap *heap = job->session->core->env.heap;
+    uint32_t count = job->before.count;
+    enum wal_status status;
 
-    if (status != WAL_OK) {
-        return status;
-    }
-    WAL__ASSERT(recovery->now.count == count);
-    WAL__ASSERT(recovery->job.after.count == count);
+    WAL__ASSERT(job->after.count == count);
+    recovery->job = job;
+    wal__files_init(&recovery->now, heap);
     recovery->states = wal__heap_zalloc(heap, count);
     recovery->chosen = wal__heap_zalloc(heap, count);
-    return recovery->states == NULL || recovery->chosen == NULL ? wal__no_memory(error) : WAL_OK;
+    status = wal__files_filter(&recovery->now, &job->before, &job->before, true, error);
+    return status == WAL_OK && (recovery->states == NULL || recovery->chosen == NULL)
+               ? wal__no_memory(error)
+               : status;
 }
 
-static enum wal_status recover_journal(struct recovery *recovery, struct wal__changes *elsewhere,
+static void recovery_deinit(struct recovery *recovery)
+{
+    const struct wal__heap *heap = recovery->job->session->core->env.heap;
+
+    wal__heap_free(heap, recovery->states);
+    wal__heap_free(heap, recovery->chosen);
+    wal__files_deinit(&recovery->now);
+}
+
+static enum wal_status recover_journal(struct wal__rewind_job *job, struct wal__changes *elsewhere,
                                        struct wal_error *error)
 {
-    enum wal_status status = wal__rewind_job_open(&recovery->job, error);
+    struct recovery recovery;
+    enum wal_status status = wal__rewind_job_open(job, error);
 
     if (status == WAL_ENOTFOUND) {
         /* The root is gone, and with it all files and temporary files. */
-        return wal__rewind_journal_delete(&recovery->job, false, error);
+        return wal__rewind_journal_delete(job, false, error);
     }
     if (status != WAL_OK) {
         return status;
     }
-    status = recovery_init(recovery, error);
-    if (status != WAL_OK) {
-        return status;
+    status = recovery_init(&recovery, job, error);
+    if (status == WAL_OK) {
+        status = inspect_files(&recovery, NULL, error);
     }
-    status = inspect_files(recovery, error);
-    if (status != WAL_OK) {
-        return status;
+    if (status == WAL_OK) {
+        status = choose_from(&recovery, FOUND_BEFORE, error);
     }
-    status = list_foreign_changes(recovery, elsewhere, error);
-    if (status != WAL_OK) {
-        return status;
+    if (status == WAL_OK) {
+        status = list_foreign_changes(&recovery, elsewhere, error);
     }
-    return recover_files(recovery, error);
+    if (status == WAL_OK) {
+        status = recover_files(&recovery, error);
+    }
+    recovery_deinit(&recovery);
+    return status;
 }
 
 /* As wal__rewind_recover, with the lock held; *elsewhere,
@@ -788,26 +815,21 @@ static enum wal_status rewind_recover_locked(struct wal_session *session,
                                              struct wal__changes *elsewhere,
                                              struct wal_error *error)
 {
-    const struct wal__heap *heap = session->core->env.heap;
-    struct recovery recovery = {0};
+    struct wal__rewind_job job;
     bool found = false;
     enum wal_status status;
 
-    wal__rewind_job_init(&recovery.job, session);
-    wal__files_init(&recovery.now, heap);
-    status = wal__rewind_journal_load(&recovery.job, &found, error);
+    wal__rewind_job_init(&job, session);
+    status = wal__rewind_journal_load(&job, &found, error);
     if (status == WAL_OK && found) {
-        status = recover_journal(&recovery, elsewhere, error);
+        status = recover_journal(&job, elsewhere, error);
     } else if (status == WAL_ECORRUPT) {
         /* The journal is useless: delete it, so that the damage is reported once. */
         struct wal_error ignored = {.struct_size = sizeof(ignored)};
 
-        (void)!wal__rewind_journal_delete(&recovery.job, false, &ignored);
+        (void)!wal__rewind_journal_delete(&job, false, &ignored);
     }
-    wal__heap_free(heap, recovery.states);
-    wal__heap_free(heap, recovery.chosen);
-    wal__files_deinit(&recovery.now);
-    wal__rewind_job_deinit(&recovery.job);
+    wal__rewind_job_deinit(&job);
     return status;
 }
 
@@ -834,11 +856,42 @@ enum wal_status wal__rewind_recover(struct wal_session *session, struct wal_erro
 
 /* --- applying ------------------------------------------------------------ */
 
+/* Brings the moved files back. WAL_ECHANGED: another program changed one of them since. */
+static enum wal_status restore_moved(struct wal__rewind_job *job, const uint8_t *moved,
+                                     struct wal_error *error)
+{
+    struct recovery recovery;
+    enum wal_status status = recovery_init(&recovery, job, error);
+
+    if (status == WAL_OK) {
+        /* Directories that were resolved before the failure may have been replaced since. */
+        job->io->close_root(job->io->ctx, job->worktree);
+        job->worktree = NULL;
+        status = wal__rewind_job_open(job, error);
+    }
+    if (status == WAL_OK) {
+        status = inspect_files(&recovery, moved, error);
+    }
+    if (status == WAL_OK) {
+        status = choose_from(&recovery, FOUND_AFTER, error);
+    }
+    if (status == WAL_OK && has_found(&recovery, FOUND_OTHER)) {
+        status = WAL_ECHANGED;
+    }
+    if (status == WAL_OK) {
+        status = wal__rewind_remove_temps(job, false, error);
+    }
+    if (status == WAL_OK) {
+        status = roll_from(&recovery, FOUND_AFTER, error);
+    }
+    recovery_deinit(&recovery);
+    return status;
+}
+
 /*
  * Undoes a failed rewind. WAL_OK when all files are in their old states, or when the next call will
- * find only temporary files. Otherwise files are in both states, and the journal remains for the
- * next call. `moved` selects the files to restore, including the one that failed, whatever its
- * state.
+ * find only temporary files. Otherwise the journal remains for the next call. `moved` has the files
+ * that may be in their new states, including the one that failed.
  */
 static enum wal_status roll_back(struct wal__rewind_job *job, const uint8_t *moved)
 {
@@ -847,10 +900,7 @@ static enum wal_status roll_back(struct wal__rewind_job *job, const uint8_t *mov
 
     WAL__ASSERT(job->before.count == job->after.count);
     if (memchr(moved, 1, job->before.count) != NULL) {
-        status = wal__rewind_remove_temps(job, false, &ignored);
-        if (status == WAL_OK) {
-            status = wal__rewind_apply(job, &job->before, NULL, moved, NULL, &ignored);
-        }
+        status = restore_moved(job, moved, &ignored);
     }
     if (status == WAL_OK && wal__rewind_remove_temps(job, true, &ignored) == WAL_OK) {
         (void)!wal__rewind_journal_delete(job, true, &ignored);

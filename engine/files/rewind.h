@@ -108,15 +108,21 @@ enum wal_status wal__rewind_list_dirs_in_place(const struct wal__rewind_job *job
                                                const struct wal__files *to, const uint8_t *chosen,
                                                uint32_t number, struct wal__buf *out,
                                                struct wal_error *error) WAL_MUST_USE;
-/* Appends to `out` the directories that are missing for the chosen files. */
+/* Appends to `out` the directories that are missing for a path. Those within its first `known`
+ * bytes are there. WAL_ENOTFILE: a file is in the place of one, and the rewind does not remove
+ * it. */
+enum wal_status wal__rewind_find_missing_dirs(const struct wal__rewind_job *job, const char *path,
+                                              size_t known, struct wal__buf *out,
+                                              struct wal_error *error) WAL_MUST_USE;
+/* The same for the chosen files. */
 enum wal_status wal__rewind_list_missing_dirs(const struct wal__rewind_job *job,
                                               const struct wal__files *list, const uint8_t *chosen,
                                               struct wal__buf *out,
                                               struct wal_error *error) WAL_MUST_USE;
 /*
- * Brings the chosen files to the states in `to`, one of the job's lists, and syncs them. from,
- * unless NULL, is the other list: a file whose stat differs from it is WAL_ECHANGED before any file
- * is replaced. moved, unless NULL, has one byte per file, zeros on entry: 1 for files that may be
+ * Brings the chosen files to the states in `to`, one of the job's lists, and syncs them. `from` has
+ * them as they were captured: one whose stat differs is WAL_ECHANGED before any file is replaced.
+ * moved, unless NULL, has one byte per file, zeros on entry: 1 for files that may be
  * in the new state. A failure leaves temporary files and directories for wal__rewind_remove_temps.
  */
 enum wal_status wal__rewind_apply(const struct wal__rewind_job *job, const struct wal__files *to,

@@ -388,10 +388,9 @@ static bool is_deferred(const struct wal__rewind_job *job, const char *directory
     return wal__files_find(&job->before, path) != NULL || wal__rewind_above(job, path) != NULL;
 }
 
-/* Appends the missing directories of one path. Those within the first `known` bytes were checked
- * with the previous path. */
-static enum wal_status find_missing(const struct wal__rewind_job *job, const char *path,
-                                    size_t known, struct wal__buf *out, struct wal_error *error)
+enum wal_status wal__rewind_find_missing_dirs(const struct wal__rewind_job *job, const char *path,
+                                              size_t known, struct wal__buf *out,
+                                              struct wal_error *error)
 {
     const struct wal__worktree_io *io = job->io;
     struct wal__worktree_stat stat;
@@ -416,9 +415,13 @@ static enum wal_status find_missing(const struct wal__rewind_job *job, const cha
             return wal__worktree_fail(error, status, err, path,
                                       "cannot read the metadata of its directory");
         }
-        if ((stat.kind == WAL__WORKTREE_ABSENT ||
-             (stat.kind != WAL__WORKTREE_DIRECTORY && is_deferred(job, name))) &&
-            wal__buf_append(out, name, size + 1) != WAL_OK) {
+        if (stat.kind == WAL__WORKTREE_DIRECTORY) {
+            continue;
+        }
+        if (stat.kind != WAL__WORKTREE_ABSENT && !is_deferred(job, name)) {
+            return wal__fail_at(error, WAL_ENOTFILE, 0, path, 0, "%s is not a directory", name);
+        }
+        if (wal__buf_append(out, name, size + 1) != WAL_OK) {
             return wal__no_memory(error);
         }
     }
@@ -439,7 +442,7 @@ enum wal_status wal__rewind_list_missing_dirs(const struct wal__rewind_job *job,
         if (chosen[i] == 0 || list->items[i].kind == WAL__FILE_ABSENT) {
             continue;
         }
-        status = find_missing(job, path, common_size(before, path), out, error);
+        status = wal__rewind_find_missing_dirs(job, path, common_size(before, path), out, error);
         before = path;
     }
     return status;
@@ -854,7 +857,7 @@ enum wal_status wal__rewind_apply(const struct wal__rewind_job *job, const struc
     int err = 0;
 
     WAL__ASSERT(to->count == job->before.count);
-    WAL__ASSERT(from == NULL || from->count == to->count);
+    WAL__ASSERT(from->count == to->count);
     wal__buf_init(&missing, job->session->core->env.heap);
     status = wal__rewind_list_missing_dirs(job, to, chosen, &missing, error);
     if (status != WAL_OK) {
@@ -874,11 +877,9 @@ enum wal_status wal__rewind_apply(const struct wal__rewind_job *job, const struc
                                     "cannot sync the files below the root");
         goto done;
     }
-    if (from != NULL) {
-        status = check_not_modified(job, from, chosen, error);
-        if (status != WAL_OK) {
-            goto done;
-        }
+    status = check_not_modified(job, from, chosen, error);
+    if (status != WAL_OK) {
+        goto done;
     }
     status = replace_all(&work, &missing, error);
     if (status != WAL_OK) {

@@ -392,6 +392,7 @@ static enum wal_status load_lists(struct wal__rewind_job *job, struct wal_error 
     enum wal_status status = wal__files_load(&job->before, blobs, &job->before_list, error);
 
     if (status == WAL_OK) {
+        wal__files_invalidate_fresh(&job->before, job->session->core->env.io);
         status = wal__files_load(&job->all, blobs, &job->after_list, error);
     }
     if (status == WAL_OK) {

@@ -199,15 +199,6 @@ static void make_directories(struct sim_disk *disk, const char *path, bool whole
     }
 }
 
-static void sync_all(struct sim_disk *disk)
-{
-    for (const struct sim_file *file = disk->files; file != NULL; file = file->next) {
-        if (file->is_directory) {
-            sim__names_sync(disk, file);
-        }
-    }
-}
-
 /* An empty file of this size in the path's place, its name not yet synced. */
 static struct sim_file *replace(struct sim_disk *disk, const char *path, uint64_t size)
 {
@@ -233,7 +224,7 @@ void sim_disk_write_file(struct sim_disk *disk, const char *path, const void *da
     }
     sim__file_write(file, sim__bytes_drop_zeros(bytes), 0, size);
     sim__file_sync(file);
-    sync_all(disk);
+    sim__names_sync_all(disk);
 }
 
 /* -------------------------------------------- the real file system --- */
@@ -326,7 +317,7 @@ bool sim_disk_load(struct sim_disk *disk, const char *path, const char *real_pat
         (void)fts_close(walk);
     }
     free(root);
-    sync_all(disk);
+    sim__names_sync_all(disk);
     return loaded;
 }
 

@@ -246,6 +246,8 @@ int sim__remove_directory(struct sim_disk *disk, const char *path);
 bool sim__is_below(const struct sim_disk *disk, const struct sim_file *inner,
                    const struct sim_file *outer);
 void sim__names_sync(struct sim_disk *disk, const struct sim_file *directory);
+/* Those of all directories. */
+void sim__names_sync_all(struct sim_disk *disk);
 void sim__names_fail_sync(struct sim_disk *disk, const struct sim_file *directory);
 void sim__names_apply(struct sim_disk *disk, const struct sim_name_change *change, bool undo);
 void sim__names_drop_oldest(struct sim_disk *disk, size_t count);

@@ -220,17 +220,38 @@ static void sync_change(struct sim_name_change *change, const struct sim_file *d
     }
 }
 
-void sim__names_sync(struct sim_disk *disk, const struct sim_file *directory)
+static void sync_changes(struct sim_disk *disk, const struct sim_file *directory)
+{
+    for (size_t i = 0; i < disk->change_count; i++) {
+        sync_change(&disk->changes[i], directory);
+    }
+}
+
+/* Frees the files that have no name left. */
+static void drop_synced(struct sim_disk *disk)
 {
     size_t durable = 0;
 
-    for (size_t i = 0; i < disk->change_count; i++) {
-        sync_change(&disk->changes[i], directory);
-        if (durable == i && disk->changes[i].state == SIM_SYNCED) {
-            durable++;
-        }
+    while (durable < disk->change_count && disk->changes[durable].state == SIM_SYNCED) {
+        durable++;
     }
     sim__names_drop_oldest(disk, durable);
+}
+
+void sim__names_sync(struct sim_disk *disk, const struct sim_file *directory)
+{
+    sync_changes(disk, directory);
+    drop_synced(disk);
+}
+
+void sim__names_sync_all(struct sim_disk *disk)
+{
+    for (const struct sim_file *file = disk->files; file != NULL; file = file->next) {
+        if (file->is_directory) {
+            sync_changes(disk, file);
+        }
+    }
+    drop_synced(disk);
 }
 
 static bool touches(const struct sim_name_change *change, const struct sim_file *directory)

@@ -27,6 +27,8 @@ void sim_tree_make(struct sim_disk *disk, const char *root, const struct sim_tre
  * in *why what differs. */
 bool sim_tree_equals(struct sim_disk *disk, const char *root, const struct sim_tree_entry *entries,
                      size_t count, char *why, size_t size);
+/* Whether the name is as the entry says. */
+bool sim_tree_has(struct sim_disk *disk, const char *root, const struct sim_tree_entry *entry);
 /* False where nothing is. */
 bool sim_tree_stat(struct sim_disk *disk, const char *path, struct wal__worktree_stat *out);
 void sim_tree_set_mode(struct sim_disk *disk, const char *path, uint32_t mode);

@@ -26,15 +26,6 @@ static void join_path(char out[SIM_PATH_MAX], const char *root, const char *path
     WAL__ASSERT(size > 0 && size < SIM_PATH_MAX - 1);
 }
 
-static void sync_names(struct sim_disk *disk)
-{
-    for (const struct sim_file *file = disk->files; file != NULL; file = file->next) {
-        if (file->is_directory) {
-            sim__names_sync(disk, file);
-        }
-    }
-}
-
 /* ------------------------------------------------------------ making --- */
 
 /* The directory and those above it. */
@@ -129,7 +120,7 @@ void sim_tree_make(struct sim_disk *disk, const char *root, const struct sim_tre
         join_path(path, root, entries[i].path);
         make_entry(disk, path, &entries[i]);
     }
-    sync_names(disk);
+    sim__names_sync_all(disk);
 }
 
 void sim_tree_set_mode(struct sim_disk *disk, const char *path, uint32_t mode)
@@ -197,6 +188,14 @@ static const char *compare(struct sim_disk *disk, const char *path,
                    !has_content(find_file(disk, path), entry->content)
                ? "has another content"
                : NULL;
+}
+
+bool sim_tree_has(struct sim_disk *disk, const char *root, const struct sim_tree_entry *entry)
+{
+    char path[SIM_PATH_MAX];
+
+    join_path(path, root, entry->path);
+    return compare(disk, path, entry) == NULL;
 }
 
 /* Whether the table has the name, or a name below it. */

@@ -3,6 +3,9 @@
  * after it, or is the last before the power goes; whose Nth allocation fails; whose disk is full.
  * Once the next call has run, the files are all as they were or all as the checkpoint has them, and
  * nothing else is there; and what an answer said is true, at once and after a loss of power.
+ *
+ * Another program makes a file where the rewind was: it is left, and what the rewind took away is
+ * in its undo.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -649,5 +652,377 @@ TEST(loop_rewind__every_allocation_fails)
     }
     assert_true(runs > 0);
     print_message("%" PRIu64 " allocations\n", runs);
+    sim_disk_destroy(base);
+}
+
+/* --- another program -------------------------------------------------------- */
+
+/* What another program makes. */
+static const struct sim_tree_entry others[] = {
+    {"z", WAL__WORKTREE_REGULAR, 0644, "somebody's z\n"},
+    {"z", WAL__WORKTREE_REGULAR, 0600, "z before the rewind\n"},
+    {"z", WAL__WORKTREE_SYMLINK, 0, "a"},
+    {"z", WAL__WORKTREE_DIRECTORY, 0, NULL},
+    {"z", WAL__WORKTREE_OTHER, 0, NULL},
+    {"a", WAL__WORKTREE_REGULAR, 0644, "somebody's a\n"},
+    {"a", WAL__WORKTREE_ABSENT, 0, NULL},
+    {"d/b", WAL__WORKTREE_REGULAR, 0640, "b before\n"},
+    {"n", WAL__WORKTREE_REGULAR, 0644, "somebody's n\n"},
+    {"n/e/c", WAL__WORKTREE_REGULAR, 0644, "somebody's c\n"},
+    {"k", WAL__WORKTREE_REGULAR, 0644, "somebody's k\n"},
+    {"k/e/q", WAL__WORKTREE_REGULAR, 0644, "somebody's q\n"},
+    {"k/more", WAL__WORKTREE_REGULAR, 0644, "somebody's\n"},
+    {"l/q", WAL__WORKTREE_REGULAR, 0644, "somebody's q\n"},
+    {"t", WAL__WORKTREE_SYMLINK, 0, "d"},
+    {"t/u", WAL__WORKTREE_REGULAR, 0644, "somebody's u\n"},
+};
+
+/* The entry with the path, which is absent when the table does not have it. */
+static struct sim_tree_entry entry_of(const struct sim_tree_entry table[ENTRIES], const char *path)
+{
+    for (int i = 0; i < ENTRIES; i++) {
+        if (strcmp(table[i].path, path) == 0) {
+            return table[i];
+        }
+    }
+    return (struct sim_tree_entry){.path = path, .kind = WAL__WORKTREE_ABSENT};
+}
+
+static enum wal__worktree_kind kind_at(struct sim_disk *disk, const char *path, size_t size)
+{
+    struct wal__worktree_stat stat = {.kind = WAL__WORKTREE_ABSENT};
+    char whole[64];
+
+    (void)snprintf(whole, sizeof(whole), TREE "/%.*s", (int)size, path);
+    (void)sim_tree_stat(disk, whole, &stat);
+    return stat.kind;
+}
+
+/* What other programs made. */
+struct made {
+    struct sim_tree_entry entries[ENTRIES];
+    bool was_before[ENTRIES]; /* what is replaced was as before the rewind */
+    int count;
+};
+
+/* Makes the file, unless its directory is none or a directory is in its place. */
+static void make_file(struct sim_disk *disk, const struct sim_tree_entry *entry, struct made *made)
+{
+    const struct sim_tree_entry was = entry_of(before, entry->path);
+    const struct sim_tree_entry absent = {.path = entry->path, .kind = WAL__WORKTREE_ABSENT};
+    size_t size = strlen(entry->path);
+
+    for (size_t i = 0; i < size; i++) {
+        enum wal__worktree_kind kind = kind_at(disk, entry->path, i);
+
+        if (entry->path[i] == '/' && kind != WAL__WORKTREE_ABSENT &&
+            kind != WAL__WORKTREE_DIRECTORY) {
+            return;
+        }
+    }
+    if (kind_at(disk, entry->path, size) == WAL__WORKTREE_DIRECTORY) {
+        return;
+    }
+    WAL__ASSERT(made->count < ENTRIES);
+    made->was_before[made->count] = sim_tree_has(disk, TREE, &was);
+    if (entry->kind == WAL__WORKTREE_DIRECTORY) {
+        sim_tree_make(disk, TREE, &absent, 1);
+    }
+    sim_tree_make(disk, TREE, entry, 1);
+    made->entries[made->count++] = *entry;
+}
+
+static bool is_file(const struct sim_tree_entry *entry)
+{
+    return entry->kind == WAL__WORKTREE_REGULAR || entry->kind == WAL__WORKTREE_SYMLINK;
+}
+
+/* Makes a file in the place of each that was moved. */
+static void make_all_moved(struct sim_disk *disk, struct made *made)
+{
+    for (int i = 0; i < ENTRIES; i++) {
+        const struct sim_tree_entry file = {before[i].path, WAL__WORKTREE_REGULAR, 0640,
+                                            "somebody's\n"};
+        const struct sim_tree_entry other = entry_of(after, file.path);
+
+        if ((is_file(&before[i]) || is_file(&other)) && !sim_tree_has(disk, TREE, &before[i])) {
+            make_file(disk, &file, made);
+        }
+    }
+}
+
+/* The place of the path in what was made, or -1. */
+static int find_made(const struct made *made, const char *path)
+{
+    for (int i = 0; i < made->count; i++) {
+        if (strcmp(made->entries[i].path, path) == 0) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+/* What was made is there; each other file is in one of its states; nothing is lost. */
+static void check_files(struct world *world, const struct made *made, bool has_undo)
+{
+    for (int i = 0; i < made->count; i++) {
+        if (!sim_tree_has(world->disk, TREE, &made->entries[i])) {
+            fail_msg("%s: the other program's %s was touched", what, made->entries[i].path);
+        }
+    }
+    for (int i = 0; i < ENTRIES; i++) {
+        const struct sim_tree_entry other = entry_of(after, before[i].path);
+        bool is_before = sim_tree_has(world->disk, TREE, &before[i]);
+        int place = find_made(made, before[i].path);
+
+        if (is_file(&before[i]) && !is_before && !has_undo &&
+            (place < 0 || !made->was_before[place])) {
+            fail_msg("%s: the content of %s is lost", what, before[i].path);
+        }
+        if (!is_before && place < 0 && !sim_tree_has(world->disk, TREE, &other)) {
+            fail_msg("%s: %s is in neither state", what, before[i].path);
+        }
+    }
+}
+
+/* Once what was made is gone. */
+static void check_undo(struct world *world, const struct made *made, const char *undo)
+{
+    int32_t status = 0;
+
+    for (int i = 0; i < made->count; i++) {
+        const struct sim_tree_entry absent = {.path = made->entries[i].path,
+                                              .kind = WAL__WORKTREE_ABSENT};
+
+        if (made->entries[i].kind == WAL__WORKTREE_DIRECTORY) {
+            remove_directory(world, absent.path);
+        } else {
+            sim_tree_make(world->disk, TREE, &absent, 1);
+        }
+    }
+    if (rewind_to(world, undo, &status) != DONE) {
+        fail_msg("%s: it cannot be undone: %d, %s", what, status, said);
+    }
+    for (int i = 0; i < ENTRIES; i++) {
+        if (is_file(&before[i]) && !sim_tree_has(world->disk, TREE, &before[i])) {
+            fail_msg("%s: the undo does not have %s", what, before[i].path);
+        }
+    }
+}
+
+static void check_made(struct world *world, const struct made *made)
+{
+    char undo[256];
+    bool has_undo;
+
+    settle(world);
+    has_undo = find_undo(world, undo);
+    check_files(world, made, has_undo);
+    if (has_undo) {
+        check_undo(world, made, undo);
+    }
+}
+
+/* Kills the process that opens the session at its nth call; it may be done before. */
+static void settle_or_die(struct sim_disk *disk, uint64_t nth)
+{
+    const struct sim_fault fault = {.call = SIM_ANY, .effect = SIM_KILL_BEFORE, .after = nth};
+    struct world world = {.disk = disk};
+
+    open_session(&world);
+    sim_process_add_fault(world.process, &fault);
+    if (setjmp(world.death) == 0) {
+        settle(&world);
+    }
+    stop(&world);
+}
+
+/* A rewind is killed at its nth call, and then files are made: one, or all; false when it was done
+ * before. */
+static bool kill_for(const struct sim_disk *base, const struct sim_tree_entry *one, uint64_t nth)
+{
+    const struct sim_fault fault = {.call = SIM_ANY,
+                                    .effect = nth % 2 == 0 ? SIM_KILL_AFTER : SIM_KILL_BEFORE,
+                                    .after = nth / 2};
+    const struct sim_power_loss loss = {.landing = SIM_PERSIST_ANY};
+    struct world world = {.disk = sim_disk_clone((struct sim_disk *)base)};
+    struct made made = {.count = 0};
+    int32_t status = 0;
+    bool died;
+
+    (void)snprintf(what, sizeof(what), "killed at call %" PRIu64 ", then %s is made", nth,
+                   one == NULL ? "each moved file" : one->path);
+    open_session(&world);
+    sim_process_add_fault(world.process, &fault);
+    died = rewind_or_die(&world, &status) == DIED;
+    stop(&world);
+    if (nth % 3 == 0) {
+        sim_disk_power_loss(world.disk, &loss, nth);
+    }
+    if (one == NULL) {
+        make_all_moved(world.disk, &made);
+    } else {
+        make_file(world.disk, one, &made);
+    }
+    if (died && nth % 5 == 0) {
+        settle_or_die(world.disk, nth * 7 % 200);
+    }
+    if (died) {
+        open_session(&world);
+        check_made(&world, &made);
+        stop(&world);
+    }
+    sim_disk_destroy(world.disk);
+    return died;
+}
+
+static uint64_t kill_all_for(const struct sim_disk *base, const struct sim_tree_entry *one,
+                             uint64_t first, uint64_t stride)
+{
+    uint64_t runs = 0;
+
+    for (uint64_t nth = first; kill_for(base, one, nth); nth += stride) {
+        runs++;
+    }
+    return runs;
+}
+
+TEST(loop_rewind__another_program_makes_a_file_before_the_next_call)
+{
+    struct sim_disk *base = make_base();
+    uint64_t stride = workload_sample(11);
+    uint64_t runs = 0;
+
+    rewinds_head = false;
+    for (uint64_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        runs += kill_all_for(base, &others[i], i % stride, stride);
+    }
+    runs += kill_all_for(base, NULL, 0, workload_sample(1));
+    assert_true(runs > 0);
+    print_message("%" PRIu64 " rewinds\n", runs);
+    sim_disk_destroy(base);
+}
+
+/* Makes a file when a call fails. */
+struct visit {
+    struct sim_disk *disk;
+    const struct sim_tree_entry *entry;
+    struct made made;
+    bool failed;
+};
+
+static void make_on_failure(void *arg, const struct sim_event *event)
+{
+    struct visit *visit = arg;
+
+    if (event->sys_errno == EIO && !visit->failed) {
+        visit->failed = true;
+        make_file(visit->disk, visit->entry, &visit->made);
+    }
+}
+
+/* The nth call of a rewind fails, and then the file is made; false when there were fewer. */
+static bool fail_for(const struct sim_disk *base, const struct sim_tree_entry *entry, uint64_t nth)
+{
+    const struct sim_fault fault = {.call = SIM_ANY, .sys_errno = EIO, .after = nth};
+    struct world world = {.disk = sim_disk_clone((struct sim_disk *)base)};
+    struct visit visit = {.disk = world.disk, .entry = entry};
+    enum outcome outcome;
+    int32_t status = 0;
+
+    (void)snprintf(what, sizeof(what), "call %" PRIu64 " fails, then %s is made", nth, entry->path);
+    open_session(&world);
+    sim_process_add_fault(world.process, &fault);
+    sim_disk_on_call(world.disk, make_on_failure, &visit);
+    outcome = rewind_or_die(&world, &status);
+    sim_disk_on_call(world.disk, NULL, NULL);
+    sim_process_clear_faults(world.process);
+    /* One that goes on may replace what was made after it looked. */
+    if (outcome != DONE) {
+        check_made(&world, &visit.made);
+    }
+    stop(&world);
+    sim_disk_destroy(world.disk);
+    return visit.failed;
+}
+
+TEST(loop_rewind__another_program_makes_a_file_when_a_call_fails)
+{
+    struct sim_disk *base = make_base();
+    uint64_t stride = workload_sample(3);
+    uint64_t runs = 0;
+
+    rewinds_head = false;
+    for (uint64_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        for (uint64_t nth = i % stride; fail_for(base, &others[i], nth); nth += stride) {
+            runs++;
+        }
+    }
+    assert_true(runs > 0);
+    print_message("%" PRIu64 " rewinds\n", runs);
+    sim_disk_destroy(base);
+}
+
+/* Another program's write without a sync, of the same size. */
+static void write_over(struct world *world, const struct sim_tree_entry *entry)
+{
+    const struct wal__io *io = sim_process_io(world->process);
+    const struct iovec iov = {(void *)(uintptr_t)entry->content, strlen(entry->content)};
+    struct wal__file *file;
+    char path[64];
+    int err = 0;
+
+    (void)snprintf(path, sizeof(path), TREE "/%s", entry->path);
+    assert_ok(io->open(io->ctx, path, WAL__IO_WRITE, &file, &err));
+    assert_ok(wal__io_write_full(io, file, &iov, 1, 0, &err));
+    io->close(io->ctx, file);
+}
+
+/* Returns 1 where bytes were lost. They are in the undo, whatever the times of the file say. */
+static int lose_bytes(const struct sim_disk *base, uint64_t seed)
+{
+    static const struct sim_tree_entry z = {"z", WAL__WORKTREE_REGULAR, 0644,
+                                            "Z BEFORE THE REWIND\n"};
+    const struct sim_fault fault = {.call = SIM_SYNC_ALL, .effect = SIM_KILL_BEFORE};
+    const struct sim_power_loss loss = {.landing = SIM_PERSIST_ANY};
+    struct world world = {.disk = sim_disk_clone((struct sim_disk *)base)};
+    char undo[256];
+    int32_t status = 0;
+    int lost = 0;
+
+    (void)snprintf(what, sizeof(what), "seed %" PRIu64, seed);
+    open_session(&world);
+    /* Not at a whole second: such times are not trusted. */
+    sim_disk_advance(world.disk, 1234000000);
+    write_over(&world, &z);
+    sim_disk_advance(world.disk, 100000000);
+    sim_process_add_fault(world.process, &fault);
+    assert_int_equal(rewind_or_die(&world, &status), DIED);
+    stop(&world);
+    sim_disk_power_loss(world.disk, &loss, seed);
+    open_session(&world);
+    settle(&world);
+    if (!sim_tree_has(world.disk, TREE, &z)) {
+        lost = 1;
+        if (!find_undo(&world, undo) || rewind_to(&world, undo, &status) != DONE ||
+            !sim_tree_has(world.disk, TREE, &z)) {
+            fail_now("the content of z is lost");
+        }
+    }
+    stop(&world);
+    sim_disk_destroy(world.disk);
+    return lost;
+}
+
+TEST(loop_rewind__power_takes_bytes_of_a_file_that_was_not_moved)
+{
+    struct sim_disk *base = make_base();
+    int lost = 0;
+
+    rewinds_head = false;
+    for (uint64_t seed = 0; seed < 64; seed++) {
+        lost += lose_bytes(base, seed);
+    }
+    assert_true(lost > 0);
     sim_disk_destroy(base);
 }

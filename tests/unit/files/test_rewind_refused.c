@@ -487,8 +487,9 @@ static enum wal_status watch_write(void *ctx, struct wal__worktree_file *file, c
 }
 
 /* A store whose rewinds go file by file, and are watched. */
-static struct wal_session *open_watched(struct wal_store **store)
+static struct wal_store *open_watched_store(void)
 {
+    struct wal_store *store = NULL;
     static struct wal__worktree_io tree;
     static struct wal__io io;
     struct wal_open_options options = {.struct_size = sizeof(options), .flags = WAL_OPEN_CREATE};
@@ -502,7 +503,13 @@ static struct wal_session *open_watched(struct wal_store **store)
     memset(&strike, 0, sizeof(strike));
     strike.renames = UINT32_MAX;
     strike.writes = UINT32_MAX;
-    assert_ok(wal__store_open("store", &options, &wal__heap_libc, &io, store, NULL));
+    assert_ok(wal__store_open("store", &options, &wal__heap_libc, &io, &store, NULL));
+    return store;
+}
+
+static struct wal_session *open_watched(struct wal_store **store)
+{
+    *store = open_watched_store();
     return tree_session(*store);
 }
 
@@ -657,6 +664,28 @@ KIT_TEST(rewind_hostile__changed_file_has_its_old_time)
     assert_rewind_refused(&answer, WAL_ECHANGED, "another program changed");
     tree_assert_content("a", "x2\n");
     tree_assert_content("d/b", "b2\n");
+    close_watched(store, session);
+}
+
+/* A file that was put in place is written to before a later one fails. */
+KIT_TEST(rewind_hostile__file_changes_before_it_is_brought_back)
+{
+    struct wal_store *store;
+    struct wal_session *session = open_watched(&store);
+
+    make_three_changed(session);
+    strike.act = change_a;
+    strike.fails = WAL_EACCESS;
+    strike.renames = 1;
+    assert_fails(wal_rewind(session, kit_text("c"), NULL, NULL, NULL, kit_error()), WAL_EACCESS,
+                 "the rewind is incomplete");
+    tree_assert_content("a", "somebody's\n");
+    (void)kit_rewind(session, "none such");
+    tree_assert_content("a", "somebody's\n");
+    tree_assert_content("d/b", "b2\n");
+    tree_assert_content("d/c", "c2\n");
+    assert_string_equal(tree_names(), "a d/ d/b d/c");
+    assert_int_equal(count_checkpoints(session), 2);
     close_watched(store, session);
 }
 
@@ -855,6 +884,145 @@ KIT_TEST(rewind_resume__files_of_others_are_kept_and_reported)
     assert_string_equal(tree_names(), "a d/ d/b n/ n/c z/");
 }
 
+/* What another program makes of "z", which is gone. */
+static void make_again(void)
+{
+    tree_put("z", "somebody's z\n");
+}
+
+static void make_again_with_other_bits(void)
+{
+    tree_put("z", "z before the rewind\n");
+    tree_chmod("z", 0600);
+}
+
+static void make_link(void)
+{
+    tree_link("z", "a");
+}
+
+static void make_directory(void)
+{
+    tree_directory("z");
+}
+
+static void make_pipe(void)
+{
+    assert_int_equal(mkfifo(tree_path("z"), 0600), 0);
+}
+
+/* The id of the checkpoint other than "c"; until the next call. */
+static const char *undo_in_store(void)
+{
+    static char id[WAL_ID_SIZE];
+    struct wal_store *store = kit_store();
+    struct wal_session *session = kit_session(store, "s");
+    struct wal_checkpoint_info info = {.struct_size = sizeof(info)};
+    struct wal_checkpoint_cursor *list = NULL;
+
+    id[0] = '\0';
+    assert_ok(wal_checkpoint_cursor_open(session, &list, NULL));
+    while (wal_checkpoint_cursor_next(list, &info, NULL) == WAL_OK) {
+        if (info.id.size > 1) {
+            memcpy(id, info.id.data, info.id.size);
+            id[info.id.size] = '\0';
+        }
+    }
+    wal_checkpoint_cursor_close(list);
+    wal_session_close(session);
+    kit_close(store);
+    return id;
+}
+
+static void rewind_in_store(const char *id)
+{
+    struct wal_store *store = kit_store();
+    struct wal_session *session = kit_session(store, "s");
+    struct kit_rewind_result answer = kit_rewind(session, id);
+
+    assert_int_equal(answer.info.can_rewind, 1);
+    wal_session_close(session);
+    kit_close(store);
+}
+
+/* No file is as the rewind made it. What it removed is only in its undo checkpoint. */
+KIT_TEST(rewind_resume__content_that_others_replaced_stays_in_the_undo)
+{
+    void (*const makes[])(void) = {make_again, make_again_with_other_bits, make_link,
+                                   make_directory, make_pipe};
+
+    for (size_t i = 0; i < sizeof(makes) / sizeof(makes[0]); i++) {
+        struct wal_store *store = kit_store();
+        struct wal_session *session = tree_session(store);
+        const char *names;
+
+        tree_put("a", "a\n");
+        tree_checkpoint(session, "c", "z");
+        tree_put("z", "z before the rewind\n");
+        wal_session_close(session);
+        kit_close(store);
+        assert_true(tree_crash_rewind("c", TREE_SYNC_DIRECTORY, 0));
+        tree_assert_content("z", NULL);
+        makes[i]();
+        names = tree_names();
+        settle();
+        assert_string_equal(tree_names(), names);
+        assert_int_equal(count_in_store(), 2);
+        tree_remove("z");
+        rewind_in_store(undo_in_store());
+        tree_assert_content("z", "z before the rewind\n");
+        assert_int_equal(system("rm -r tree store"), 0);
+    }
+}
+
+/* The call that resumes found it as before. */
+static void change_b(void)
+{
+    tree_put("d/b", "somebody's b\n");
+}
+
+KIT_TEST(rewind_resume__file_changes_while_the_rewind_is_finished)
+{
+    struct wal_session *session;
+    struct wal_store *store;
+    struct kit_rewind_result answer;
+
+    make_all_changed();
+    assert_true(tree_crash_rewind("c", TREE_RENAME, 1));
+    store = open_watched_store();
+    session = kit_session(store, "s");
+    strike.act = change_b;
+    strike.writes = 0;
+    answer = kit_rewind(session, "none such");
+    assert_rewind_refused(&answer, WAL_ECHANGED, "d/b: another program changed the file");
+    tree_assert_content("d/b", "somebody's b\n");
+    tree_assert_content("z", "z before the rewind\n");
+    answer = kit_rewind(session, "none such");
+    assert_rewind_refused(&answer, WAL_ENOTFOUND, "none such");
+    assert_string_equal(answer.list, " d/b+0-0!");
+    tree_assert_content("d/b", "somebody's b\n");
+    tree_assert_content("n/c", "c of the checkpoint\n");
+    assert_string_equal(tree_names(), "a d/ d/b n/ n/c");
+    close_watched(store, session);
+}
+
+/* A file is in the place of a directory that no list names. */
+KIT_TEST(rewind_resume__directory_became_a_file)
+{
+    struct kit_rewind_result answer;
+
+    make_all_changed();
+    assert_true(tree_crash_rewind("c", TREE_RENAME, 1));
+    assert_int_equal(system("rm -r tree/n"), 0);
+    tree_put("n", "somebody's\n");
+    answer = call_next("s");
+    assert_rewind_refused(&answer, WAL_ENOTFOUND, "none such");
+    tree_assert_content("n", "somebody's\n");
+    tree_assert_content("a", "a of the checkpoint\n");
+    tree_assert_content("d/b", "b of the checkpoint\n");
+    assert_string_equal(tree_names(), "a d/ d/b n");
+}
+
 KIT_TEST(rewind_resume__the_checkpoint_was_deleted)
 {
     struct wal_session *session;
@@ -927,6 +1095,34 @@ KIT_TEST(rewind_resume__undone_when_content_is_damaged)
     assert_true(is_content("a", before[0]));
     assert_true(is_content("b", before[1]));
     assert_string_equal(tree_names(), "a b");
+}
+
+/* A third file, which was replaced, is another program's since. */
+KIT_TEST(rewind_resume__undone_without_the_files_of_others)
+{
+    uint8_t before[2][4096];
+    uint8_t after[2][4096];
+    struct wal_store *store;
+    struct wal_session *session;
+
+    make_filled(before, after);
+    store = kit_store();
+    session = kit_session(store, "s");
+    tree_put("0", "0 of the checkpoint\n");
+    tree_checkpoint(session, "c", "0");
+    tree_put("0", "0 before the rewind\n");
+    wal_session_close(session);
+    kit_close(store);
+    assert_true(tree_crash_rewind("c", TREE_RENAME, 2));
+    tree_assert_content("0", "0 of the checkpoint\n");
+    tree_put("0", "somebody's\n");
+    assert_int_equal(tree_flip_content(after[1], 4096), 1);
+    settle();
+    assert_true(is_content("a", before[0]));
+    assert_true(is_content("b", before[1]));
+    tree_assert_content("0", "somebody's\n");
+    rewind_in_store(undo_in_store());
+    tree_assert_content("0", "0 before the rewind\n");
 }
 
 KIT_TEST(rewind_resume__damage_of_both_contents_is_reported_once)

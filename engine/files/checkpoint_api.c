@@ -11,6 +11,7 @@
 
 #include "engine/base/error.h"
 #include "engine/files/checkpoint.h"
+#include "engine/files/links.h"
 #include "engine/files/rewind.h"
 #include "engine/session/doc_cursor.h"
 #include "engine/store/input_text.h"
@@ -290,6 +291,25 @@ static enum wal_status request_files(const struct request *request, const char *
                : wal__files_from_paths(files, root, request->paths, request->count, error);
 }
 
+/* Resolves links among the directories of the paths. A root that cannot be opened has none;
+ * capturing a file reports it. */
+static enum wal_status resolve_links(struct creation *creation, struct wal_error *error)
+{
+    const struct wal__worktree_io *io = creation->session->core->env.io->worktree;
+    const char *root = (const char *)creation->root.data;
+    struct wal__worktree *tree = NULL;
+    int ignored = 0;
+    enum wal_status status;
+
+    if (creation->has_states || io == NULL || creation->requested.count == 0 ||
+        io->open_root(io->ctx, root, &tree, &ignored) != WAL_OK) {
+        return WAL_OK;
+    }
+    status = wal__files_resolve_links(&creation->requested, io, tree, root, error);
+    io->close_root(io->ctx, tree);
+    return status;
+}
+
 static enum wal_status create(struct creation *creation, const struct request *request,
                               struct wal__checkpoint *made, struct wal__files *files,
                               struct wal_error *error)
@@ -297,6 +317,9 @@ static enum wal_status create(struct creation *creation, const struct request *r
     enum wal_status status =
         request_files(request, (const char *)creation->root.data, &creation->requested, error);
 
+    if (status == WAL_OK) {
+        status = resolve_links(creation, error);
+    }
     if (status == WAL_OK && request->id.size > 0) {
         status = load_existing(creation, error);
     }

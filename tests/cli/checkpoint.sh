@@ -74,6 +74,13 @@ ln -s "$tree" "$work/alias"
 (cd "$work/alias/src" && agentwal checkpoint s alias deep.c >/dev/null)
 same file:src/deep.c "$(names s alias)" "a name through an alias"
 
+# Through a link to a directory, also to the current one; a file with two names once.
+ln -s src linked
+agentwal checkpoint s through linked/deep.c src/deep.c >/dev/null
+(cd linked && agentwal checkpoint s through none.c >/dev/null)
+same "file:src/deep.c absent:src/none.c" "$(names s through)" "names through a link"
+rm linked
+
 # Lists of names.
 printf 'a.txt\n\nnone\n' >"$work/list"
 agentwal checkpoint s lines --files-from "$work/list" run.sh >/dev/null
@@ -98,12 +105,12 @@ same "file:src/deep.c file:src/new.c" "$(names s below)" "files that were added"
 # Listing, in the order of creation, and deleting.
 agentwal checkpoints --json s | json '
     [r["checkpointId"] for r in rows] == ["one", "below", "above", "away",
-    "alias", "lines", "zeros", "list"]
+    "alias", "through", "lines", "zeros", "list"]
     and all(set(r) >= {"root", "created", "files", "bytes", "newBlobs",
     "newBytes", "version"} for r in rows)'
 agentwal checkpoints s | grep -q "^one  .*  9  .*  $tree\$" ||
     fail "the table of checkpoints"
-for id in below above away alias lines zeros list; do
+for id in below above away alias through lines zeros list; do
     code 0 agentwal checkpoint-delete s "$id"
 done
 code 1 agentwal checkpoint-delete s below
@@ -275,8 +282,9 @@ refused 1 'agentwal: src: ' a.txt src
 refused 1 'agentwal: ../a.txt: ' ../a.txt
 refused 1 'agentwal: /etc/passwd: ' /etc/passwd
 refused 1 "agentwal: $tree: " "$tree"
-ln -s src through
-refused 1 'agentwal: through/deep.c: ' through/deep.c
+ln -s / through
+refused 1 "agentwal: through$tree/src/deep.c: " "through$tree/src/deep.c"
+rm through
 mkfifo pipe
 refused 1 'agentwal: pipe: ' pipe
 refused 2 'agentwal: bad: ' ''

@@ -75,7 +75,8 @@ struct wal_checkpoint_info {
  * and the absence of a file. A directory is an absent file where a path below it is named too, and
  * a path through a link where that link is named; a rewind then brings back the one or the other.
  *
- * Paths are relative to the root, or absolute and below it; duplicates count once; count may be 0.
+ * Paths are relative to the root, or absolute and below it. Links to directories that stay below
+ * the root are resolved. Two names of one file count once; count may be 0.
  * Only these files are examined; a file with the size, times and inode of the session's last
  * checkpoints is not read again. If the session has a checkpoint of this id with the same root, the
  * files are added to it, and the first state of a path remains, as does the linked entry. cursor

@@ -812,17 +812,6 @@ KIT_TEST(checkpoint__path_out_of_the_root_is_refused)
     refuse(&work, work.root, WAL_ENOTFILE, work.root);
 }
 
-KIT_TEST(checkpoint__path_through_a_link_is_refused)
-{
-    struct kit_work work = kit_work_begin(0);
-
-    kit_write(&work, "d/a", "1");
-    assert_int_equal(symlink("d", kit_path(&work, "in")), 0);
-    assert_int_equal(symlink("/etc", kit_path(&work, "out")), 0);
-    refuse(&work, "d/a in/a", WAL_EOUTSIDE, "in/a");
-    refuse(&work, "d/a out/passwd", WAL_EOUTSIDE, "out/passwd");
-}
-
 static void make_socket(const char *path)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};

@@ -168,18 +168,26 @@ KIT_TEST(rewind_kinds__checkpoint_with_a_file_below_a_file_refuses)
     assert_string_equal(tree_names(), "b");
 }
 
-/* What it leads to is not absent. */
-KIT_TEST(rewind_kinds__path_through_a_link_that_is_not_named_is_not_recorded)
+/* What is recorded is where it leads to, and a rewind changes that. */
+KIT_TEST(rewind_kinds__path_through_a_link_that_is_not_named_is_rewound_where_it_leads_to)
 {
     struct wal_store *store = kit_store();
     struct wal_session *session = tree_session(store);
-    const struct wal_slice path = kit_text("l/y");
+    struct kit_rewind_result answer;
 
     tree_directory("d");
     tree_put("d/y", "y\n");
     tree_link("l", "d");
-    assert_fails(wal_checkpoint_create(session, &path, 1, NULL, NULL, kit_error()), WAL_EOUTSIDE,
-                 "metadata");
+    tree_checkpoint(session, "c", "l/y l/new");
+    tree_put("d/y", "y after\n");
+    tree_put("d/new", "new\n");
+    tree_remove("l");
+    tree_directory("l");
+    tree_put("l/y", "another\n");
+    answer = kit_rewind(session, "c");
+    assert_rewound(&answer, " d/new+0-1 d/y+1-1");
+    tree_assert_content("d/y", "y\n");
+    assert_string_equal(tree_names(), "d/ d/y l/ l/y");
 }
 
 /* --- killed -------------------------------------------------------------- */

@@ -16,6 +16,7 @@
 
 #include "convert/source/source_name.h"
 #include "engine/base/heap.h"
+#include "format/bytes/bytes.h"
 
 #define SETTINGS_MAX (1 << 20) /* bytes of a file of settings */
 
@@ -293,6 +294,20 @@ bool wal__client_is_session_name(const char *name)
 {
     return is_uuid(name, ".jsonl") || fnmatch("agent-*.jsonl", name, 0) == 0 ||
            fnmatch("rollout-*.jsonl", name, 0) == 0;
+}
+
+void wal__client_digest(struct wal_slice directory, char text[WAL__DIGEST_HEX_SIZE])
+{
+    const struct wal__span path = {directory.data, (size_t)directory.size};
+    struct wal__sha256_alg algorithm;
+    struct wal__digest digest;
+
+    text[0] = '\0';
+    wal__sha256_alg_init(&algorithm);
+    if (wal__sha256(&algorithm, path, &digest) == WAL_OK) {
+        wal__hex_write(digest.bytes, WAL__DIGEST_SIZE, text);
+    }
+    wal__sha256_alg_deinit(&algorithm);
 }
 
 enum wal__left_kind wal__left_kind_of(const char *path)

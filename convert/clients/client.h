@@ -30,6 +30,7 @@
 #include <stddef.h>
 
 #include "agentwal.h"
+#include "engine/base/sha256.h"
 
 enum {
     WAL__CLIENT_PATH_SIZE = 4096, /* bytes of a path, with its NUL */
@@ -156,6 +157,10 @@ bool wal__is_json_name(const char *name);
 bool wal__client_is_session_name(const char *name);
 enum wal__left_kind wal__left_kind_of(const char *path);
 const char *wal__left_kind_name(enum wal__left_kind kind);
+
+/* Writes the SHA-256 of a directory, by which clients name the folders of projects, in hexadecimal;
+ * nothing without memory. */
+void wal__client_digest(struct wal_slice directory, char text[WAL__DIGEST_HEX_SIZE]);
 
 enum wal__place_kind {
     WAL__PLACE_PLAIN,    /* no client's folder: the content decides */

@@ -577,7 +577,7 @@ static const char *gemini_path(const struct wal__model_session *session, uint32_
         return given;
     }
     wal__model_path_add(&path, "tmp/");
-    wal__model_path_add_slug(&path, session->cwd);
+    wal__model_path_add_slug(&path, session->cwd, "", 200, "project");
     wal__model_path_add(&path, "/chats/session-");
     wal__model_path_add_time(&path, session->time, false);
     if (path.text == NULL) {

@@ -15,7 +15,8 @@
  *
  * A written answer is a step with a record for each block and, before these, one with its counts;
  * the results of its calls are before its end. The files by which the client finds a session, its
- * state and a line of its index, are written where there are none, without a title.
+ * state and a line of its index, are written where there are none. The client lists the sessions of
+ * a directory by their folder, whose name has the directory's digest.
  *
  * Invariant: every line moves the head; the parent of an item is the item before it.
  *
@@ -622,11 +623,14 @@ static const struct wal__dialect_read_ops kimi_read_ops = {.line = kimi_line};
 
 /* --- writing ------------------------------------------------------------- */
 
+#define TITLE_MAX 200 /* characters of a prompt in a title */
+
 struct writer {
     uint64_t turns;
     uint64_t steps;
-    bool has_step;  /* one is open */
-    bool has_begun; /* a record was written */
+    bool has_step;                /* one is open */
+    bool has_begun;               /* a record was written */
+    struct wal__json_span prompt; /* the beginning of the first one; or empty */
 };
 
 /* Returns sessions/wd_SLUG_HASH/ID/ and a name; NULL: no memory. */
@@ -636,7 +640,7 @@ static const char *make_path(const struct wal__model_session *session, const cha
     const char *given = wal__model_client_path(session, 0, "kimi");
     const char *end = given != NULL ? strstr(given, "/agents/") : NULL;
     struct wal__model_path path;
-    char hash[] = "_000000000000/";
+    char digest[] = "_000000000000/";
 
     wal__model_path_init(&path, arena);
     if (end != NULL) {
@@ -649,12 +653,12 @@ static const char *make_path(const struct wal__model_session *session, const cha
         folder[end - given + 1] = '\0';
         wal__model_path_add(&path, folder);
     } else {
-        for (size_t i = 0; i < 12; i++) {
-            hash[i + 1] = "0123456789abcdef"[wal__model_hash(0, session->cwd) >> (4 * i) & 0xF];
+        if (session->cwd_digest[0] != '\0') {
+            memcpy(digest + 1, session->cwd_digest, 12);
         }
         wal__model_path_add(&path, "sessions/wd_");
-        wal__model_path_add_slug(&path, session->cwd);
-        wal__model_path_add(&path, hash);
+        wal__model_path_add_slug(&path, session->cwd, "._-", 40, "workspace");
+        wal__model_path_add(&path, digest);
         wal__model_path_add_id(&path, session->id);
         wal__model_path_add(&path, "/");
     }
@@ -846,12 +850,41 @@ static void write_result(struct wal__model_writer *writer, const struct wal__mod
     close_event(writer);
 }
 
+/* Keeps the beginning of the first prompt, of which the client makes a title. */
+static bool keep_prompt(struct wal__model_writer *writer, const struct wal__model_item *item)
+{
+    struct writer *to = writer->state;
+    struct wal__json_span text;
+    const uint8_t *end;
+    const uint8_t *at;
+    uint32_t character;
+
+    if (to->prompt.size > 0 || item->kind != WAL__ITEM_MESSAGE || item->role != WAL__ROLE_USER ||
+        item->is_meta || item->block_count == 0 || item->blocks[0].text.size <= 2) {
+        return true;
+    }
+    text = (struct wal__json_span){item->blocks[0].text.data + 1, 0};
+    end = text.data + item->blocks[0].text.size - 2;
+    at = text.data;
+    for (unsigned i = 0; i < TITLE_MAX && at < end; i++) {
+        if (!wal__json_character_read(&at, end, &character)) {
+            break;
+        }
+    }
+    text.size = (size_t)(at - text.data);
+    to->prompt = wal__arena_quote(writer->arena, text);
+    return to->prompt.data != NULL;
+}
+
 static bool kimi_item(struct wal__model_writer *writer, const struct wal__model_item *item)
 {
     struct writer *to = writer->state;
     struct wal__json_out *out = &writer->out;
 
     begin_records(writer, item);
+    if (!keep_prompt(writer, item)) {
+        return false;
+    }
     if (item->raw.size > 0 || item->kind == WAL__ITEM_LINE) {
         to->has_step = false; /* lines of the client end its steps */
         wal__json_out_line(out, item->raw.size > 0 ? item->raw : item->data);
@@ -887,14 +920,17 @@ static void write_place(struct wal__model_writer *writer, const char *key, const
 }
 
 /* Writes the files by which the client finds the session, where there are none: the client changes
- * its state whenever it works. So it has nothing that changes later, as a title does. A subagent is
- * not found by them, nor is a session of Kimi CLI. */
+ * its state whenever it works. A title that was given is one that the client does not replace. A
+ * subagent is not found by these files, nor is a session of Kimi CLI. */
 static bool kimi_end(struct wal__model_writer *writer)
 {
     const struct wal__model_session *session = writer->session;
+    const struct writer *to = writer->state;
     const char *given = wal__model_client_path(session, 0, "kimi");
     struct wal__json_out *out = &writer->out;
     struct wal__json_span cwd = wal__model_or(session->cwd, "\"/\"");
+    bool has_title = session->title.size > 2;
+    struct wal__json_span title = has_title ? session->title : to->prompt;
     const char *state = make_path(session, "state.json", writer->scratch);
     const char *main = make_path(session, "agents/main", writer->scratch);
     char *folder = state != NULL ? wal__arena_copy_text(writer->scratch, state) : NULL;
@@ -910,9 +946,10 @@ static bool kimi_end(struct wal__model_writer *writer)
     }
     *strrchr(folder, '/') = '\0';
     wal__model_print(out,
-                     "{'createdAt':@,'updatedAt':@,'title':'New Session','isCustomTitle':false,"
+                     "{'createdAt':@,'updatedAt':@,'title':%,'isCustomTitle':%,"
                      "'workDir':%,'agents':{'main':{",
-                     session->time, session->time, cwd);
+                     session->time, session->time, wal__model_or(title, "\"New Session\""),
+                     wal__model_bool(has_title), cwd);
     write_place(writer, "homedir", main);
     wal__model_put(out, "'type':'main','parentAgentId':null}}}");
     if (out->has_failed ||
@@ -932,6 +969,7 @@ static const struct wal__dialect_write_ops kimi_write_ops = {
                WAL__CARRIES(USAGE) | WAL__CARRIES(COMPACTIONS) | WAL__CARRIES(TOKENS_BEFORE) |
                WAL__CARRIES(META),
     .merges_parts = true,
+    .has_title = true,
     .path = kimi_path,
     .begin = kimi_begin,
     .item = kimi_item,

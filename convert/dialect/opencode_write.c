@@ -1187,6 +1187,7 @@ const struct wal__dialect_write_ops wal__opencode_write_ops = {
                WAL__CARRIES(COMPACTIONS) | WAL__CARRIES(META) | WAL__CARRIES(META_NAMES),
     .merges_parts = true,
     .links_starter = true,
+    .has_title = true,
     .path = opencode_path,
     .is_id = opencode_is_id,
     .make_id = opencode_make_id,

@@ -17,7 +17,6 @@
 #include "convert/model/model_member.h"
 #include "convert/model/model_write.h"
 #include "engine/base/error.h"
-#include "engine/base/sha256.h"
 #include "format/bytes/bytes.h"
 #include "format/json/json_out.h"
 #include "format/json/json_scan.h"
@@ -196,27 +195,15 @@ static struct wal__json_span read_yaml(struct wal__arena *arena, const char *tex
                           : (struct wal__json_span){memory.data, memory.size};
 }
 
-/* Whether a folder has the name that older versions of a client give to that of a project: the
- * SHA-256 of its directory. */
+/* Whether a folder has the name that older versions of a client give to that of a project. */
 static bool is_digest_of(struct wal_slice name, const char *directory)
 {
-    const struct wal__span path = {(const uint8_t *)directory,
-                                   directory != NULL ? strlen(directory) : 0};
-    struct wal__sha256_alg algorithm;
-    struct wal__digest digest;
     char text[WAL__DIGEST_HEX_SIZE];
-    enum wal_status status;
 
-    if (path.size == 0 || name.size != sizeof(text) - 1) {
+    if (directory == NULL || name.size != sizeof(text) - 1) {
         return false;
     }
-    wal__sha256_alg_init(&algorithm);
-    status = wal__sha256(&algorithm, path, &digest);
-    wal__sha256_alg_deinit(&algorithm);
-    if (status != WAL_OK) {
-        return false;
-    }
-    wal__hex_write(digest.bytes, WAL__DIGEST_SIZE, text);
+    wal__client_digest(wal__slice_from_text(directory), text);
     return wal__slice_equal(name, wal__slice_from_text(text));
 }
 

@@ -183,6 +183,9 @@ struct wal__dialect_write_ops {
      * Otherwise the link is a loss. */
     bool links_starter;
 
+    /* The session's title is in its own file: the item that has it is no loss. */
+    bool has_title;
+
     /* The header is an entry that can be a parent, and keeps the id that it had in the same
      * dialect. */
     bool header_is_entry;

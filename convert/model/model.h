@@ -157,6 +157,7 @@ bool wal__model_has_block(const struct wal__model_block *blocks, size_t count,
 struct wal__model_session {
     struct wal__json_span id;
     struct wal__json_span cwd;
+    char cwd_digest[65]; /* its SHA-256 in hexadecimal; or empty */
     struct wal__json_span title;
     struct wal__json_span time; /* of creation; ISO 8601 */
     struct wal__json_span updated;

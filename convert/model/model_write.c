@@ -751,6 +751,7 @@ bool wal__model_write_item(struct wal__model_writer *writer, const struct wal__m
     struct wal__model_item fitted = *item;
     struct wal__model_block *summary_block =
         wal__arena_alloc(writer->scratch, sizeof(*summary_block));
+    uint64_t titles = writer->losses[WAL__FEATURE_TITLES];
 
     if (summary_block == NULL) {
         return false;
@@ -762,6 +763,11 @@ bool wal__model_write_item(struct wal__model_writer *writer, const struct wal__m
     }
     if (!wal__model_fit(&fitted, to->carries, writer->dialect, summary_block, writer->losses)) {
         bool is_part;
+
+        if (item->kind == WAL__ITEM_TITLE && to->has_title &&
+            wal__json_characters_equal(item->text, writer->session->title)) {
+            writer->losses[WAL__FEATURE_TITLES] = titles;
+        }
         return wal__model_merge_drop(&writer->merge, item, &is_part) &&
                (is_part || map_to_parent(writer, item));
     }
@@ -1096,36 +1102,38 @@ const char *wal__model_client_path(const struct wal__model_session *session, uin
                : NULL;
 }
 
-void wal__model_path_add_slug(struct wal__model_path *path, struct wal__json_span cwd)
+void wal__model_path_add_slug(struct wal__model_path *path, struct wal__json_span cwd,
+                              const char *plain, size_t max, const char *empty)
 {
     struct wal__json_span text = wal__arena_unescape(path->arena, cwd);
     size_t begin = path->size;
-    size_t at = text.size;
+    bool is_dash = true; /* what comes is between nothing */
+    size_t at;
 
-    while (at > 0 && text.data[at - 1] != '/') {
-        at--;
+    while (text.size > 0 && text.data[text.size - 1] == '/') {
+        text.size--;
     }
-    for (; at < text.size; at++) {
+    for (at = text.size; at > 0 && text.data[at - 1] != '/'; at--) {
+    }
+    for (; at < text.size && path->text != NULL && path->size - begin < max; at++) {
         uint8_t byte = text.data[at];
-        uint8_t low = byte >= 'A' && byte <= 'Z' ? byte | 0x20 : byte;
-        bool is_plain = (low >= 'a' && low <= 'z') || (low >= '0' && low <= '9');
-        char name[2] = {'-', '\0'};
+        char name[2] = {(char)(byte >= 'A' && byte <= 'Z' ? byte | 0x20 : byte), '\0'};
+        bool is_plain = (name[0] >= 'a' && name[0] <= 'z') || (name[0] >= '0' && name[0] <= '9') ||
+                        (byte != '\0' && strchr(plain, byte) != NULL);
 
-        if (is_plain) {
-            name[0] = (char)low;
+        if (!is_plain) {
+            name[0] = '-';
         }
-        if (path->text == NULL || path->size - begin > 200) {
-            return;
-        }
-        if (is_plain || (path->size > begin && path->text[path->size - 1] != '-')) {
+        if (name[0] == '-' ? path->size > begin && (is_plain || !is_dash) : true) {
             wal__model_path_add(path, name);
         }
+        is_dash = !is_plain;
     }
-    if (path->text != NULL && path->size > begin && path->text[path->size - 1] == '-') {
+    while (path->text != NULL && path->size > begin && path->text[path->size - 1] == '-') {
         path->text[--path->size] = '\0';
     }
     if (path->size == begin) {
-        wal__model_path_add(path, "project");
+        wal__model_path_add(path, empty);
     }
 }
 

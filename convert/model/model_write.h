@@ -194,8 +194,10 @@ void wal__model_path_add_time(struct wal__model_path *path, struct wal__json_spa
                               bool has_ms);
 
 /* Appends the last component of a directory as clients name the folders of projects: its letters
- * and digits in lower case, with a dash for what is between them. */
-void wal__model_path_add_slug(struct wal__model_path *path, struct wal__json_span cwd);
+ * and digits in lower case and the `plain` bytes, with a dash for what is between them; `max` bytes
+ * at most, and `empty` if there are none. */
+void wal__model_path_add_slug(struct wal__model_path *path, struct wal__json_span cwd,
+                              const char *plain, size_t max, const char *empty);
 
 /* Returns the path that the client gave the session's file, or NULL if the session did not come
  * from this client. */

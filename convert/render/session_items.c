@@ -347,6 +347,20 @@ static enum wal_status scan_fields(struct wal__session_snapshot *snapshot,
     return status;
 }
 
+/* Sets the digest of the directory, which clients take without slashes at its end. */
+static void set_digest(struct wal__model_session *session, struct wal__arena *arena)
+{
+    struct wal__json_span path = {NULL, 0};
+
+    if (session->cwd.size > 2) {
+        path = wal__arena_unescape(arena, session->cwd);
+    }
+    while (path.size > 0 && path.data[path.size - 1] == '/') {
+        path.size--;
+    }
+    wal__client_digest((struct wal_slice){path.data, path.size}, session->cwd_digest);
+}
+
 enum wal_status wal__session_snapshot_read(struct wal__session_snapshot *snapshot,
                                            const struct wal__heap *heap, struct wal_store *store,
                                            struct wal_session *session, struct wal_error *error)
@@ -390,7 +404,9 @@ enum wal_status wal__session_snapshot_read(struct wal__session_snapshot *snapsho
     if (snapshot->dialect == NULL) {
         snapshot->dialect = &wal__dialect_entries;
     }
-    return scan_fields(snapshot, heap, store, session, error);
+    status = scan_fields(snapshot, heap, store, session, error);
+    set_digest(&snapshot->session, keep);
+    return status;
 }
 
 void wal__session_snapshot_deinit(struct wal__session_snapshot *snapshot)

@@ -236,7 +236,8 @@ def kimi(work):
         row, = map(json.loads, file)
     assert row["sessionId"] == ID and row["workDir"] == "/srv/app", row
     with open(os.path.join(row["sessionDir"], "state.json"), encoding="utf-8") as file:
-        assert json.load(file)["title"] == "New Session"
+        state = json.load(file)
+    assert state["title"] == "Cents" and state["isCustomTitle"] is True, state
     # The client went on in it, and has its own state since.
     home.write("out/" + folder[11:] + "/state.json", '{"title": "Own"}')
     home.write("out/" + folder[11:] + "/agents/main/wire.jsonl", line(
@@ -260,6 +261,23 @@ def droid(work):
     assert row["title"] == "Cents" and row["cwd"] == "/srv/app", row
     assert "Count in cents." in home.run("cat", "--text", ID)
     assert "Count in cents." in home.run("search", "cents")
+    # Kimi Code lists the sessions of a directory by the folder that its digest names.
+    prompt = "Say \"cents\", " * 20
+    home.write(path.replace(ID, CHILD), line(
+        {"type": "session_start", "id": CHILD, "cwd": "/srv/--The é.app/"},
+        {"type": "message", "id": "m2", "message": {"role": "user", "content": [
+            {"type": "text", "text": prompt}]}}))
+    home.run("import", os.path.join(work, ".factory"))
+    assert "titles" not in home.run("export", "--dialect", "kimi", "out")
+    for session, folder, cwd, title in (
+            (ID, "app", "/srv/app", "Cents"),
+            (CHILD, "the-.app", "/srv/--The é.app", prompt[:200])):
+        digest = hashlib.sha256(cwd.encode()).hexdigest()[:12]
+        with open(os.path.join(work, "out/sessions/wd_%s_%s/%s/state.json" % (
+                folder, digest, session)), encoding="utf-8") as file:
+            state = json.load(file)
+        assert state["title"] == title, state
+        assert state["isCustomTitle"] == (title == "Cents"), state
     assert home.usage() == 0
     assert "droid --resume " + ID in home.run("resume", ID)
     home.check_source(".factory")

@@ -865,13 +865,21 @@ static enum wal__json_status codex_release(struct wal__model_reader *reader)
                          : WAL__JSON_NO_SPACE;
 }
 
-/* Emits events without items, and lines after the last item. */
+/* Emits events without items, and lines after the last item. A head at the last line is one at the
+ * message of such an event. */
 static enum wal__json_status codex_finish(struct wal__model_reader *reader)
 {
     struct wal__codex *codex = wal__codex_state(reader);
+    struct wal__model_item head = {.kind = WAL__ITEM_HEAD, .is_off_branch = true, .is_echo = true};
+    bool has_event;
 
-    return codex != NULL && codex_release(reader) == WAL__JSON_OK && wal__codex_flush(reader) &&
-                   wal__codex_flush_lines(reader, true)
+    if (codex == NULL || codex_release(reader) != WAL__JSON_OK) {
+        return WAL__JSON_NO_SPACE;
+    }
+    has_event = codex->user.is_pending || codex->agent.is_pending;
+    return wal__codex_flush(reader) && wal__codex_flush_lines(reader, true) &&
+                   (!has_event || (wal__codex_text_copy(reader, &codex->last_line, &head.id) &&
+                                   wal__codex_emit(reader, &head)))
                ? WAL__JSON_OK
                : WAL__JSON_NO_SPACE;
 }

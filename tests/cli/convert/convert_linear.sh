@@ -63,3 +63,13 @@ json '[r["payload"]["message"] for r in rows
         for r in rows if r["payload"].get("type") == "message" and
         r["payload"]["role"] != "developer" and r["payload"]["content"]]' \
     "$other"
+
+# A turn that only an event has is on the branch at the end, too: each client goes on after it.
+mkdir "$work/ends"
+head -n 35 "$made/codex.jsonl" > "$work/ends/codex.jsonl"
+code 0 agentwal --store "$work/ends-store" import "$work/ends"
+for to in claude gemini kimi opencode; do
+    code 0 agentwal --store "$work/ends-store" export --dialect "$to" "$work/ends-$to"
+    grep -rq 'And this\.' "$work/ends-$to" || fail "$to lacks the last turn"
+done
+! grep -rq walconv_head "$work/ends-claude" || fail "the last turn is on no branch"

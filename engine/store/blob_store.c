@@ -544,6 +544,12 @@ static enum wal_status load(struct wal__blob_store *blobs, uint64_t known_end, b
     return status == WAL_OK ? wal__log_recover(&blobs->log, &state, strict, error) : status;
 }
 
+/* Whether no other process replaces segments. */
+static bool is_alone(const struct wal__log *log)
+{
+    return log->control->is_first_opener && !log->env->read_only;
+}
+
 static enum wal_status reload(void *ctx, struct wal_error *error)
 {
     struct wal__blob_store *blobs = ctx;
@@ -554,10 +560,7 @@ static enum wal_status reload(void *ctx, struct wal_error *error)
     do {
         loads++;
         log->needs_reload = false;
-        /* Alone while it recovers, no process replaces segments. */
-        status = log->control->is_first_opener && !log->env->read_only
-                     ? WAL_OK
-                     : wal__log_refresh_segments(log, error);
+        status = is_alone(log) ? WAL_OK : wal__log_refresh_segments(log, error);
         if (status == WAL_OK) {
             status = load(blobs, 0, false, error);
         }
@@ -664,7 +667,8 @@ enum wal_status wal__blob_store_init(struct wal__blob_store *blobs, const struct
         }
         status = load(blobs, known_end, strict, error);
     }
-    if (status == WAL_OK && log->needs_reload) {
+    /* Another process healed the stream during the load, or replaced segments. */
+    if (status == WAL_OK ? log->needs_reload : !is_alone(log) && wal__log_find_replaced(log)) {
         status = reload(blobs, error);
     }
     if (status == WAL_OK && control->is_first_opener) {

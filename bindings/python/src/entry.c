@@ -13,21 +13,27 @@
 #include "bindings/python/src/core/interface.h"
 #include "bindings/python/src/core/value.h"
 
+/* The texts of an entry, in their order in a block. */
+enum {
+    TEXT_ID,
+    TEXT_PARENT_ID,
+    TEXT_TYPE,
+    TEXT_TIMESTAMP,
+    TEXT_RUN_ID,
+    TEXT_META,
+    TEXT_PAYLOAD,
+    TEXTS
+};
+
 struct entry_block {
     uint64_t sequence;
     uint64_t depth;
     uint64_t payload_size; /* of the entry; in the block may be none of it */
-    uint64_t block_payload_size;
-    uint64_t meta_size;
     uint32_t flags;
     uint32_t stream;
-    uint16_t id_size;
-    uint16_t parent_size;
-    uint16_t type_size;
-    uint16_t timestamp_size;
-    uint16_t run_size;
+    uint32_t ends[TEXTS]; /* where each text ends, and the next begins */
     uint8_t digest[WAL_DIGEST_SIZE];
-    char text[]; /* in this order, meta and payload last */
+    char text[];
 };
 
 /* --- entries -------------------------------------------------------------- */
@@ -38,47 +44,37 @@ struct entry {
     PyObject *meta;    /* parsed, or null */
 };
 
-static char *put(char *place, struct wal_slice text)
-{
-    if (text.size > 0) {
-        memcpy(place, text.data, (size_t)text.size);
-    }
-    return place + text.size;
-}
-
 /* Copies an entry; null: no memory. Needs no lock of the interpreter. Free it with free(), or give
  * it to entry_new. */
 static struct entry_block *entry_block_copy(const struct wal_entry *entry)
 {
-    uint64_t size = entry->id.size + entry->parent_id.size + entry->type.size +
-                    entry->timestamp.size + entry->run_id.size + entry->meta.size +
-                    entry->payload.size;
-    struct entry_block *block = malloc(sizeof(*block) + (size_t)size);
-    char *place;
+    const struct wal_slice texts[TEXTS] = {entry->id,        entry->parent_id, entry->type,
+                                           entry->timestamp, entry->run_id,    entry->meta,
+                                           entry->payload};
+    struct entry_block *block;
+    uint64_t size = 0;
 
+    for (size_t i = 0; i < TEXTS; i++) {
+        size += texts[i].size;
+    }
+    block = size > UINT32_MAX ? NULL : malloc(sizeof(*block) + (size_t)size);
     if (block == NULL) {
         return NULL;
     }
     block->sequence = entry->sequence;
     block->depth = entry->depth;
     block->payload_size = entry->payload_size;
-    block->block_payload_size = entry->payload.size;
-    block->meta_size = entry->meta.size;
     block->flags = entry->flags;
     block->stream = entry->stream;
-    block->id_size = (uint16_t)entry->id.size;
-    block->parent_size = (uint16_t)entry->parent_id.size;
-    block->type_size = (uint16_t)entry->type.size;
-    block->timestamp_size = (uint16_t)entry->timestamp.size;
-    block->run_size = (uint16_t)entry->run_id.size;
     memcpy(block->digest, entry->payload_digest, WAL_DIGEST_SIZE);
-    place = put(block->text, entry->id);
-    place = put(place, entry->parent_id);
-    place = put(place, entry->type);
-    place = put(place, entry->timestamp);
-    place = put(place, entry->run_id);
-    place = put(place, entry->meta);
-    (void)put(place, entry->payload);
+    size = 0;
+    for (size_t i = 0; i < TEXTS; i++) {
+        if (texts[i].size > 0) {
+            memcpy(block->text + size, texts[i].data, (size_t)texts[i].size);
+        }
+        size += texts[i].size;
+        block->ends[i] = (uint32_t)size;
+    }
     return block;
 }
 
@@ -109,86 +105,25 @@ static const struct entry_block *block_of(PyObject *object)
     return ((struct entry *)object)->block;
 }
 
-/* Where the texts of a block are. */
-
-static const char *parent_text(const struct entry_block *block)
+static struct wal_slice text_of(const struct entry_block *block, size_t text)
 {
-    return block->text + block->id_size;
-}
+    uint32_t begin = text == 0 ? 0 : block->ends[text - 1];
 
-static const char *type_text(const struct entry_block *block)
-{
-    return parent_text(block) + block->parent_size;
-}
-
-static const char *timestamp_text(const struct entry_block *block)
-{
-    return type_text(block) + block->type_size;
-}
-
-static const char *run_text(const struct entry_block *block)
-{
-    return timestamp_text(block) + block->timestamp_size;
-}
-
-static const char *meta_text(const struct entry_block *block)
-{
-    return run_text(block) + block->run_size;
-}
-
-static const char *payload_text(const struct entry_block *block)
-{
-    return meta_text(block) + block->meta_size;
+    return (struct wal_slice){block->text + begin, block->ends[text] - begin};
 }
 
 /* Fields ---------------------------------------------------------------- */
 
-static PyObject *text_or_none(const char *text, uint64_t size)
+static PyObject *get_text_of(PyObject *object, void *text)
 {
-    if (size == 0) {
-        Py_RETURN_NONE;
-    }
-    return value_str((struct wal_slice){text, size});
+    return value_str(text_of(block_of(object), (uintptr_t)text));
 }
 
-static PyObject *get_id(PyObject *object, void *unused)
+static PyObject *get_text_or_none(PyObject *object, void *text)
 {
-    const struct entry_block *block = block_of(object);
+    struct wal_slice found = text_of(block_of(object), (uintptr_t)text);
 
-    (void)unused;
-    return value_str((struct wal_slice){block->text, block->id_size});
-}
-
-static PyObject *get_parent_id(PyObject *object, void *unused)
-{
-    const struct entry_block *block = block_of(object);
-
-    (void)unused;
-    return text_or_none(parent_text(block), block->parent_size);
-}
-
-static PyObject *get_type(PyObject *object, void *unused)
-{
-    const struct entry_block *block = block_of(object);
-
-    (void)unused;
-    return value_str((struct wal_slice){type_text(block), block->type_size});
-}
-
-static PyObject *get_timestamp(PyObject *object, void *unused)
-{
-    const struct entry_block *block = block_of(object);
-
-    (void)unused;
-    return value_str((struct wal_slice){timestamp_text(block), block->timestamp_size});
-}
-
-static PyObject *get_run_id(PyObject *object, void *unused)
-{
-    const struct entry_block *block = block_of(object);
-
-    (void)unused;
-    return text_or_none(run_text(block), block->run_size);
+    return found.size == 0 ? Py_NewRef(Py_None) : value_str(found);
 }
 
 static PyObject *get_number(PyObject *object, void *offset)
@@ -235,13 +170,13 @@ static bool has_payload(PyObject *object)
 
 static PyObject *get_payload_bytes(PyObject *object, void *unused)
 {
-    const struct entry_block *block = block_of(object);
+    struct wal_slice payload = text_of(block_of(object), TEXT_PAYLOAD);
 
     (void)unused;
     if (!has_payload(object)) {
         return NULL;
     }
-    return PyBytes_FromStringAndSize(payload_text(block), (Py_ssize_t)block->block_payload_size);
+    return PyBytes_FromStringAndSize(payload.data, (Py_ssize_t)payload.size);
 }
 
 static PyObject *get_payload_view(PyObject *object, void *unused)
@@ -252,23 +187,28 @@ static PyObject *get_payload_view(PyObject *object, void *unused)
 
 static PyObject *get_text(PyObject *object, void *unused)
 {
-    const struct entry_block *block = block_of(object);
+    struct wal_slice payload = text_of(block_of(object), TEXT_PAYLOAD);
 
     (void)unused;
     if (!has_payload(object)) {
         return NULL;
     }
-    return PyUnicode_DecodeUTF8(payload_text(block), (Py_ssize_t)block->block_payload_size,
-                                "replace");
+    return PyUnicode_DecodeUTF8(payload.data, (Py_ssize_t)payload.size, "replace");
 }
 
-/* Parses JSON and keeps the value; another thread may have been faster. */
-static PyObject *parse(PyObject *object, PyObject **kept, const char *data, uint64_t size)
+/* Returns what is kept of a text; else parses the JSON and keeps the value: another thread may have
+ * been faster. */
+static PyObject *parse(PyObject *object, PyObject **kept, size_t which)
 {
     struct module_state *state = state_of(object);
-    PyObject *text = PyUnicode_DecodeUTF8(data, (Py_ssize_t)size, NULL);
+    struct wal_slice json = text_of(block_of(object), which);
+    PyObject *text;
     PyObject *value;
 
+    if (*kept != NULL) {
+        return Py_NewRef(*kept);
+    }
+    text = PyUnicode_DecodeUTF8(json.data, (Py_ssize_t)json.size, NULL);
     if (text == NULL) {
         if (PyErr_ExceptionMatches(PyExc_UnicodeDecodeError)) {
             PyErr_Clear();
@@ -289,51 +229,34 @@ static PyObject *parse(PyObject *object, PyObject **kept, const char *data, uint
             PyObject_GC_Track(object);
         }
     }
-    Py_INCREF(*kept);
-    return *kept;
+    return Py_NewRef(*kept);
 }
 
 static PyObject *get_payload(PyObject *object, void *unused)
 {
-    struct entry *entry = (struct entry *)object;
-
     (void)unused;
-    if (entry->payload != NULL) {
-        Py_INCREF(entry->payload);
-        return entry->payload;
-    }
-    if (!has_payload(object)) {
-        return NULL;
-    }
-    return parse(object, &entry->payload, payload_text(entry->block),
-                 entry->block->block_payload_size);
+    return has_payload(object) ? parse(object, &((struct entry *)object)->payload, TEXT_PAYLOAD)
+                               : NULL;
 }
 
 static PyObject *get_meta(PyObject *object, void *unused)
 {
-    struct entry *entry = (struct entry *)object;
-
     (void)unused;
-    if (entry->meta != NULL) {
-        Py_INCREF(entry->meta);
-        return entry->meta;
-    }
-    if (entry->block->meta_size == 0) {
-        Py_RETURN_NONE;
-    }
-    return parse(object, &entry->meta, meta_text(entry->block), entry->block->meta_size);
+    return text_of(block_of(object), TEXT_META).size == 0
+               ? Py_NewRef(Py_None)
+               : parse(object, &((struct entry *)object)->meta, TEXT_META);
 }
 
 static int get_buffer(PyObject *object, Py_buffer *view, int flags)
 {
-    const struct entry_block *block = block_of(object);
+    struct wal_slice payload = text_of(block_of(object), TEXT_PAYLOAD);
 
     if (!has_payload(object)) {
         view->obj = NULL;
         return -1;
     }
-    return PyBuffer_FillInfo(view, object, (void *)(uintptr_t)payload_text(block),
-                             (Py_ssize_t)block->block_payload_size, 1, flags);
+    return PyBuffer_FillInfo(view, object, (void *)(uintptr_t)payload.data,
+                             (Py_ssize_t)payload.size, 1, flags);
 }
 
 /* The object ------------------------------------------------------------ */
@@ -341,8 +264,8 @@ static int get_buffer(PyObject *object, Py_buffer *view, int flags)
 static PyObject *represent(PyObject *object)
 {
     const struct entry_block *block = block_of(object);
-    PyObject *id = get_id(object, NULL);
-    PyObject *type = get_type(object, NULL);
+    PyObject *id = value_str(text_of(block, TEXT_ID));
+    PyObject *type = value_str(text_of(block, TEXT_TYPE));
     PyObject *text = NULL;
 
     if (id != NULL && type != NULL) {
@@ -354,12 +277,18 @@ static PyObject *represent(PyObject *object)
     return text;
 }
 
+/* Of entries and iterators. */
 static PyObject *refuse_pickle(PyObject *object, PyObject *protocol)
 {
+    struct module_state *state = state_of(object);
+
     (void)protocol;
-    PyErr_SetString(state_of(object)->invalid_type,
-                    "an Entry cannot be pickled or copied: pass its payload, "
-                    "or its id and the session's");
+    PyErr_SetString(state->invalid_type,
+                    Py_TYPE(object) == state->entry_type
+                        ? "an Entry cannot be pickled or copied: pass its payload, or its id and "
+                          "the session's"
+                        : "an iterator over entries cannot be pickled or copied: pass the ids of "
+                          "the session and of an entry");
     return NULL;
 }
 
@@ -404,17 +333,22 @@ static void entry_deallocate(PyObject *object)
         name, get_flag, NULL, NULL, (void *)(uintptr_t)(flag), \
     }
 
+#define TEXT(name, getter, text, doc)                       \
+    {                                                       \
+        name, getter, NULL, doc, (void *)(uintptr_t)(text), \
+    }
+
 #define FIELD(name, getter, doc)      \
     {                                 \
         name, getter, NULL, doc, NULL \
     }
 
 static PyGetSetDef fields[] = {
-    FIELD("id", get_id, NULL),
-    FIELD("parent_id", get_parent_id, "None: it is a root."),
-    FIELD("type", get_type, NULL),
-    FIELD("timestamp", get_timestamp, NULL),
-    FIELD("run_id", get_run_id, NULL),
+    TEXT("id", get_text_of, TEXT_ID, NULL),
+    TEXT("parent_id", get_text_or_none, TEXT_PARENT_ID, "None: it is a root."),
+    TEXT("type", get_text_of, TEXT_TYPE, NULL),
+    TEXT("timestamp", get_text_of, TEXT_TIMESTAMP, NULL),
+    TEXT("run_id", get_text_or_none, TEXT_RUN_ID, NULL),
     FIELD("stream", get_stream, "0: the conversation; 1: the transcript."),
     FIELD("payload", get_payload,
           "Parsed when it is first read, and kept. Raises BadJSON for a line "
@@ -493,11 +427,6 @@ struct iterator {
     struct entry_block *blocks[FETCH_MAX];
 };
 
-static struct module_state *iterator_state_of(PyObject *object)
-{
-    return PyType_GetModuleState(Py_TYPE(object));
-}
-
 /* Reads entries. Without the interpreter's lock. */
 static void fetch(struct iterator *iterator, struct wal_entry_cursor *cursor)
 {
@@ -530,7 +459,7 @@ static void fetch(struct iterator *iterator, struct wal_entry_cursor *cursor)
             return;
         }
         iterator->blocks[iterator->count++] = block;
-        bytes += block->block_payload_size;
+        bytes += entry.payload.size;
     }
     if (iterator->limit < FETCH_MAX) {
         iterator->limit *= 2;
@@ -541,19 +470,18 @@ static PyObject *take(PyObject *object, struct iterator *iterator)
 {
     const struct handle *cursor = (struct handle *)iterator->cursor;
 
-    if (call_refuses(iterator_state_of(object), cursor)) {
+    if (call_refuses(state_of(object), cursor)) {
         return NULL;
     }
-    return entry_new(iterator_state_of(object), iterator->blocks[iterator->index++]);
+    return entry_new(state_of(object), iterator->blocks[iterator->index++]);
 }
 
 /* Raises the failure after the blocks. */
 static PyObject *fail(PyObject *object, struct iterator *iterator)
 {
     iterator->is_failed = false;
-    raise_error(iterator_state_of(object), &iterator->error);
-    memset(&iterator->error, 0, sizeof(iterator->error));
-    iterator->error.struct_size = (uint32_t)sizeof(iterator->error);
+    raise_error(state_of(object), &iterator->error);
+    iterator->error = (struct wal_error)WAL_INIT(wal_error);
     return NULL;
 }
 
@@ -612,15 +540,6 @@ static PyObject *remaining(PyObject *object, PyObject *unused)
     return PyLong_FromUnsignedLongLong(left);
 }
 
-static PyObject *iterator_refuse_pickle(PyObject *object, PyObject *protocol)
-{
-    (void)protocol;
-    PyErr_SetString(iterator_state_of(object)->invalid_type,
-                    "an iterator over entries cannot be pickled or copied: "
-                    "pass the ids of the session and of an entry");
-    return NULL;
-}
-
 static int iterator_traverse(PyObject *object, visitproc visit, void *arg)
 {
     struct iterator *iterator = (struct iterator *)object;
@@ -655,7 +574,7 @@ static void iterator_deallocate(PyObject *object)
 static PyMethodDef iterator_methods[] = {
     {"remaining", remaining, METH_NOARGS, "Entries that are left."},
     {"__length_hint__", remaining, METH_NOARGS, NULL},
-    {"__reduce_ex__", iterator_refuse_pickle, METH_O, NULL},
+    {"__reduce_ex__", refuse_pickle, METH_O, NULL},
     {0},
 };
 
@@ -704,8 +623,7 @@ static PyObject *iterator_new(struct module_state *state, PyObject *cursor, uint
     iterator->is_busy = false;
     iterator->is_at_end = false;
     iterator->is_failed = false;
-    memset(&iterator->error, 0, sizeof(iterator->error));
-    iterator->error.struct_size = (uint32_t)sizeof(iterator->error);
+    iterator->error = (struct wal_error)WAL_INIT(wal_error);
     PyObject_GC_Track(iterator);
     return (PyObject *)iterator;
 }

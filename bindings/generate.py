@@ -282,15 +282,15 @@ class Binding:
             place = (struct, field["member"])
             values = {
                 "name": "NULL" if is_value else '"%s"' % field["name"],
-                "kind": "%s_%s" % (self.PREFIX, field["kind"]),
+                "kind": "FIELD_" + field["kind"],
                 "offset": "offsetof(struct %s, %s)" % place,
                 "size": "sizeof(((struct %s *)0)->%s)" % place,
                 **{key: field[key] for key in ("mask", "names", "items", "count", "name_of")
                    if key in field}}
             text += "    {%s},\n" % ", ".join(".%s = %s" % value for value in values.items())
-        return ("static const struct %s %s_fields[] = {\n%s};\n"
-                "const struct %s %s = {%s_fields, %d, sizeof(struct %s)};\n" % (
-                    self.FIELD, name, text, self.TABLE, name, name, len(fields), struct))
+        return ("static const struct field %s_fields[] = {\n%s};\n"
+                "const struct table %s = {%s_fields, %d, sizeof(struct %s)};\n" % (
+                    name, text, name, name, len(fields), struct))
 
     def all_text(self, includes, functions):
         """The file: includes, tables, functions, and what the binding adds."""
@@ -300,7 +300,7 @@ class Binding:
             *("struct %s {\n%s};" % (struct, indented("%s %s;" % m[:2] for m in
                                                       self.headers.structs[struct]))
               for struct, _ in self.tables.values() if struct in self.headers.callbacks),
-            *("extern const struct %s %s;" % (self.TABLE, name) for name in self.tables), "",
+            *("extern const struct table %s;" % name for name in self.tables), "",
             *map(self.table_text, self.tables), *functions,
             *(guarded(function, getattr(self, "call_" + how.rstrip("?"))(
                 name, function, how.endswith("?"), rest))
@@ -423,7 +423,6 @@ NEXT = ("static enum wal_status %s_next(void *cursor, void *item, struct wal_err
 
 
 class Node(Binding):
-    FIELD, TABLE, PREFIX = "field", "table", "FIELD"
     VALUE = "call_arg(call, %d)"
     KINDS = {**NUMBERS, "ns": "MS", "const struct wal_error *": "ERROR", "const char *": "STRING"}
     CONTENTS = ("payload", "content", "piece")
@@ -597,10 +596,10 @@ class Node(Binding):
                 "    list_add_struct(&self->info, &job->arena, &%s_out, &info);" % table,
                 *(["    if (status == WAL_OK) {",
                    "        status = list_fill(&self->rows, &job->arena, &%s_out, %s_next, "
-                   "self->%s, error);" % (item, name, cursor), "    }"] if rows else []),
+                   "self->%s, UINT32_MAX, error);" % (item, name, cursor), "    }"]
+                  if rows else []),
                 "    %s_close(self->%s);" % (struct, cursor), "}",
-                "status = list_check(&self->info, status, error);",
-                *(["status = list_check(&self->rows, status, error);"] if rows else [])]
+                "status = list_check(&self->info, status, error);"]
             plan.variables += ["struct list info", *(["struct list rows"] if rows else [])]
             if not plan.results:
                 plan.results = [(None, "list_first(call, &self->info, &%s_out)" % table)]
@@ -712,7 +711,6 @@ class Node(Binding):
 
 
 class Python(Binding):
-    FIELD, TABLE, PREFIX = "value_field", "value_table", "VALUE"
     VALUE = "args[%d]"
     VARIABLES = {**Binding.VARIABLES, "structs": ("void *{name}", "{place}")}
     KINDS = {**NUMBERS, "ns": "I64", "const struct wal_error *": "ERROR", "const char *": "STRING"}
@@ -739,8 +737,9 @@ class Python(Binding):
         "new": "{struct}"}
     FREES = {"content": "content_release(&{name});", "texts": "free({name});",
              "structs": "free({name});"}
-    ADD = ("if (call.status == WAL_OK && !rows_add(&rows, &%s)) {", "    call.status = WAL_ENOMEM;",
-           "}")
+    ADD = ("if (call.status == WAL_OK) {", "    list_add_struct(&rows, &call.arena, &%s, &%s);",
+           "    call.status = list_check(&rows, call.status, &call.error);", "}")
+    FILL = "list_fill(&rows, &call.arena, &%s_out, %s_next, %s, UINT32_MAX, &call.error);"
     HEAD = ("static PyObject *call_%s(PyObject *module, PyObject *const *args, "
             "Py_ssize_t given)\n{\n")
 
@@ -860,6 +859,10 @@ class Python(Binding):
             return results[0] if results else "Py_NewRef(Py_None)"
         return 'Py_BuildValue("%s", %s)' % ("N" * len(results), ", ".join(results))
 
+    def added(self, table, place):
+        """Statements that copy what a call gave."""
+        return [line if "%" not in line else line % (table, place) for line in self.ADD]
+
     def call_call(self, name, function, is_optional, words):
         plan = self.plan(function, words)
         type_ = self.headers.functions[function][0]
@@ -876,10 +879,10 @@ class Python(Binding):
             for field in self.tables[table[1]][1])
         calls, text = ["call.status = %s;" % called], ""
         if has_text:
-            plan.variables.append("struct rows rows = {.table = &%s}" % table[1])
-            plan.frees.append("rows_free(&rows);")
-            plan.results[0] = (plan.results[0][0], "rows_first(&rows, state)")
-            calls += (line.replace("%s", table[2]) for line in self.ADD)
+            plan.variables.append("struct list rows")
+            plan.results[0] = (plan.results[0][0],
+                               "value_dict(state, &%s, rows.first + 1)" % table[1])
+            calls += self.added(table[1], table[2])
         if has_text or "locked" in words:
             calls = ["(void)pthread_mutex_lock(&call.handle->slices);", *calls,
                      "(void)pthread_mutex_unlock(&call.handle->slices);"]
@@ -905,36 +908,33 @@ class Python(Binding):
         cursor, struct = plan.cursor
         info, table, rows = self.info_of(struct)
         item = self.item_of(struct) if rows else table
-        plan.variables += ["struct %s info" % table,
-                           "struct rows rows = {.table = &%s_out}" % item]
-        plan.frees.append("rows_free(&rows);")
+        plan.variables += ["struct %s info" % table, "struct list rows"]
         if rows:
             if not plan.results:
                 plan.results = [("info", "value_dict(state, &%s_out, &info)" % table)]
-            plan.results.append((rows, "rows_list(&rows, state)"))
+            plan.results.append((rows, "value_list(state, &%s_out, &rows)" % item))
         else:
-            plan.results = [("info", "rows_first(&rows, state)")]
+            plan.results = [("info", "value_dict(state, &%s_out, rows.first + 1)" % item)]
         return (NEXT % (name, struct) if rows else ""), [
             "if (call.status == WAL_OK && %s != NULL) {" % cursor,
             "    call.status = %s(%s, &info, &call.error);" % (info, cursor),
             *(["    if (call.status == WAL_OK) {",
-               "        call.status = rows_fill(&rows, %s_next, %s, SIZE_MAX, &call.error);" % (
-                   name, cursor), "    }"] if rows else
-              ["    " + line.replace("%s", "info") for line in self.ADD]),
+               "        call.status = " + self.FILL % (item, name, cursor), "    }"] if rows else
+              ["    " + line for line in self.added(table + "_out", "info")]),
             "    %s_close(%s);" % (struct, cursor), "}"]
 
     def call_list(self, name, cursor, _optional, words):
         plan = self.plan(cursor + "_open", words)
-        plan.variables.append("struct rows rows = {.table = &%s_out}" % self.item_of(cursor))
-        plan.frees.append("rows_free(&rows);")
+        item = self.item_of(cursor)
+        plan.variables.append("struct list rows")
         return NEXT % (name, cursor) + self.body(name, plan, words, [
             "call.status = %s;" % plan.called(
                 cursor + "_open", {**self.values(plan, words), "@error": "&call.error"}),
             "if (call.status == WAL_OK) {",
-            "    call.status = rows_fill(&rows, %s_next, %s, SIZE_MAX, &call.error);" % (
-                name, plan.cursor[0]), "}", "%s_close(%s);" % (cursor, plan.cursor[0])],
-                                                 ["if (!call_failed(&call)) {",
-                                                  "    made = rows_list(&rows, state);", "}"])
+            "    call.status = " + self.FILL % (item, name, plan.cursor[0]), "}",
+            "%s_close(%s);" % (cursor, plan.cursor[0])], [
+                "if (!call_failed(&call)) {",
+                "    made = value_list(state, &%s_out, &rows);" % item, "}"])
 
     def call_each(self, name, function, is_optional, words):
         plan = self.plan(function, words)

@@ -42,7 +42,8 @@ function(agentwal_add_static_objects target)
   target_sources(${target} PRIVATE
     $<FILTER:${objects},EXCLUDE,/engine/base/sha256[.]c[.]o$>
     ${convert_objects}
-    ${PROJECT_SOURCE_DIR}/bindings/digest/sha256.c)
+    ${PROJECT_SOURCE_DIR}/bindings/digest/sha256.c
+    ${PROJECT_SOURCE_DIR}/bindings/table/table.c)
   target_include_directories(${target} PRIVATE
     ${PROJECT_SOURCE_DIR}/convert/include)
 endfunction()

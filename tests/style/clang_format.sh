@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$AGENTWAL_SOURCE"
 dirs=()
 for dir in format engine convert search remote tools bench tests examples \
-    bindings/node/{native,bench} bindings/python/src; do
+    bindings/node/{native,bench} bindings/python/src bindings/{digest,table}; do
     [ -d "$dir" ] && dirs+=("$dir")
 done
 find "${dirs[@]}" -name node_modules -prune -o -name '*.[ch]' -print0 -o \

@@ -93,7 +93,8 @@ LAYERS = {
     "tools/agentwal/": TOOL,
     "bench/": [API, SEARCH_API],
     # The Python extension.
-    "bindings/python/src/": [API, CONVERT_API, SEARCH_API],
+    "bindings/python/src/": [API, CONVERT_API, SEARCH_API, "bindings/table/"],
+    "bindings/table/": [API],
     # In place of a file of the engine.
     "bindings/digest/": ["engine/base/", "format/bytes/"],
     # Benchmarks that reach below the interface.
@@ -104,7 +105,7 @@ LAYERS = {
 # The addon of the npm package.
 NODE = "bindings/node/native/"
 LAYERS.update({
-    NODE + "base/": [API],
+    NODE + "base/": [API, "bindings/table/"],
     NODE + "store/": [API, NODE, NODE + "base/"],
     NODE: [API, CONVERT_API, NODE + "base/", NODE + "store/"],
     NODE + "search/": [API, SEARCH_API, NODE, NODE + "base/", NODE + "store/"],
@@ -138,7 +139,7 @@ LITERAL = re.compile(r'"(?:\\.|[^"\\\n])*"' r"|'(?:\\.|[^'\\\n])*'")
 
 def sources():
     for top in ("format", "engine", "convert", "search", "remote", "tools", "bench",
-                "bindings/digest", "bindings/node/native", "bindings/python"):
+                "bindings/digest", "bindings/table", "bindings/node/native", "bindings/python"):
         for folder, _, names in os.walk(os.path.join(ROOT, top)):
             for name in sorted(names):
                 if name.endswith((".c", ".h", ".cc")):

@@ -76,8 +76,8 @@ static enum wal_status next_session(void *cursor, void *item, struct wal_error *
 /* Reads a page, and the position after it: empty at the end. */
 static enum wal_status read_page(struct wal_store *store,
                                  const struct wal_session_cursor_options *which, uint32_t limit,
-                                 struct rows *rows, char position[WAL_CURSOR_TEXT_SIZE],
-                                 struct wal_error *error)
+                                 struct list *rows, struct arena *arena,
+                                 char position[WAL_CURSOR_TEXT_SIZE], struct wal_error *error)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal_session_cursor *cursor = NULL;
@@ -86,7 +86,7 @@ static enum wal_status read_page(struct wal_store *store,
     position[0] = '\0';
     status = wal_session_cursor_open(store, which, &cursor, error);
     if (status == WAL_OK) {
-        status = rows_fill(rows, next_session, cursor, limit, error);
+        status = list_fill(rows, arena, &wal_session_info_out, next_session, cursor, limit, error);
     }
     if (status == WAL_OK && rows->count == limit) {
         status = wal_session_cursor_encode(cursor, position, error);
@@ -107,7 +107,7 @@ static PyObject *session_list(PyObject *module, PyObject *const *args, Py_ssize_
 {
     struct module_state *state = module_state(module);
     struct wal_session_cursor_options options = WAL_INIT(wal_session_cursor_options);
-    struct rows rows = {.table = &wal_session_info_out};
+    struct list rows = {.first = NULL};
     char position[WAL_CURSOR_TEXT_SIZE];
     struct wal_store *store;
     PyObject *list = NULL;
@@ -124,12 +124,11 @@ static PyObject *session_list(PyObject *module, PyObject *const *args, Py_ssize_
         return NULL;
     }
     call_unlock(&call);
-    call.status = read_page(store, &options, limit, &rows, position, &call.error);
+    call.status = read_page(store, &options, limit, &rows, &call.arena, position, &call.error);
     call_lock(&call);
     if (!call_failed(&call)) {
-        list = rows_list(&rows, state);
+        list = value_list(state, &wal_session_info_out, &rows);
     }
-    rows_free(&rows);
     call_end(&call);
     if (list == NULL) {
         return NULL;

@@ -478,12 +478,9 @@ napi_value make_text_or_buffer(struct call *call, struct wal_slice bytes)
 
 napi_value make_digest(struct call *call, const uint8_t digest[WAL_DIGEST_SIZE])
 {
-    char text[2 * WAL_DIGEST_SIZE];
+    char text[HEX_SIZE];
 
-    for (size_t i = 0; i < WAL_DIGEST_SIZE; i++) {
-        text[2 * i] = "0123456789abcdef"[digest[i] >> 4];
-        text[2 * i + 1] = "0123456789abcdef"[digest[i] & 15];
-    }
+    hex_write(text, digest, WAL_DIGEST_SIZE);
     return make_text(call, (struct wal_slice){text, sizeof(text)});
 }
 
@@ -522,106 +519,9 @@ void object_number(struct call *call, napi_value object, const char *name, uint6
     object_set(call, object, name, make_number(call, value));
 }
 
-/* --- lists ---------------------------------------------------------------- */
-
-void *list_add(struct list *list, struct arena *arena, size_t size)
-{
-    struct list_item *item = arena_calloc(arena, 1, size);
-
-    if (item == NULL) {
-        list->lacks_memory = true;
-        return NULL;
-    }
-    if (list->last != NULL) {
-        list->last->next = item;
-    } else {
-        list->first = item;
-    }
-    list->last = item;
-    list->count++;
-    return item;
-}
-
-/* Copies text, or an error if there is one, for an item of the list. */
-static struct wal_slice list_copy_text(struct list *list, struct arena *arena,
-                                       struct wal_slice text)
-{
-    char *copy;
-
-    if (text.size == 0) {
-        return (struct wal_slice){NULL, 0};
-    }
-    copy = arena_alloc(arena, text.size);
-    if (copy == NULL) {
-        list->lacks_memory = true;
-        return (struct wal_slice){NULL, 0};
-    }
-    memcpy(copy, text.data, text.size);
-    return (struct wal_slice){copy, text.size};
-}
-
-static const struct wal_error *list_copy_error(struct list *list, struct arena *arena,
-                                               const struct wal_error *error)
-{
-    struct wal_error *copy;
-
-    if (error == NULL) {
-        return NULL;
-    }
-    copy = arena_alloc(arena, sizeof(*copy));
-    if (copy == NULL) {
-        list->lacks_memory = true;
-        return NULL;
-    }
-    *copy = *error;
-    return copy;
-}
-
-enum wal_status list_check(const struct list *list, enum wal_status status, struct wal_error *error)
-{
-    if (status < WAL_OK || !list->lacks_memory) {
-        return status;
-    }
-    *error = (struct wal_error){.struct_size = sizeof(*error), .status = WAL_ENOMEM};
-    snprintf(error->text, sizeof(error->text),
-             "no memory for the result; the call itself succeeded");
-    return WAL_ENOMEM;
-}
-
-/* --- tables --------------------------------------------------------------- */
-
-enum {
-    ITEM_MAX = 8192 /* bytes of a struct of a cursor */
-};
-
-union item {
-    uint32_t struct_size;
-    max_align_t alignment;
-    char bytes[ITEM_MAX];
-};
-
-/* An array in memory of the library. */
-struct structs {
-    const char *first;
-    uint64_t count;
-    uint32_t stride;
-};
+/* --- structs -------------------------------------------------------------- */
 
 /* --- out ---------------------------------------------------------------- */
-
-static napi_value make_uuid(struct call *call, const uint8_t uuid[16])
-{
-    char text[2 * 16 + 4 + 1];
-    char *at = text;
-
-    for (int i = 0; i < 16; i++) {
-        if (i == 4 || i == 6 || i == 8 || i == 10) {
-            *at++ = '-';
-        }
-        at += snprintf(at, 3, "%02x", uuid[i]);
-    }
-    return make_string(call, text);
-}
 
 /* Numbers of 32 bits. */
 static napi_value make_small(struct call *call, const struct field *field, const void *place)
@@ -670,13 +570,6 @@ static napi_value make_wide(struct call *call, const struct field *field, const 
     }
 }
 
-static bool is_zero(const uint8_t digest[WAL_DIGEST_SIZE])
-{
-    static const uint8_t zeros[WAL_DIGEST_SIZE];
-
-    return memcmp(digest, zeros, sizeof(zeros)) == 0;
-}
-
 static napi_value make_slice(struct call *call, const struct field *field, struct wal_slice text)
 {
     if (text.size == 0 && field->kind == FIELD_OR_NONE) {
@@ -704,6 +597,7 @@ static napi_value make_field(struct call *call, const struct field *field, const
     const struct wal_error *error;
     const char *string;
     struct wal_slice text;
+    char uuid[UUID_TEXT_SIZE];
 
     switch (field->kind) {
     case FIELD_TEXT:
@@ -730,10 +624,11 @@ static napi_value make_field(struct call *call, const struct field *field, const
         return make_wide(call, field, place);
     case FIELD_DIGEST:
     case FIELD_NO_DIGEST:
-        return field->kind == FIELD_NO_DIGEST && is_zero(place) ? make_null(call)
-                                                                : make_digest(call, place);
+        return field->kind == FIELD_NO_DIGEST && digest_is_zero(place) ? make_null(call)
+                                                                       : make_digest(call, place);
     case FIELD_UUID:
-        return make_uuid(call, place);
+        uuid_write(uuid, place);
+        return make_string(call, uuid);
     case FIELD_ERROR:
         memcpy(&error, place, sizeof(error));
         return error == NULL ? make_null(call) : call_make_error(call, error);
@@ -741,20 +636,6 @@ static napi_value make_field(struct call *call, const struct field *field, const
         break;
     }
     return make_small(call, field, place);
-}
-
-/* The structs that a struct refers to; others they do not refer to. */
-static struct structs structs_of(const struct field *field, const char *filled)
-{
-    struct structs structs;
-
-    memcpy(&structs.first, filled + field->offset, sizeof(structs.first));
-    memcpy(&structs.count, filled + field->count, sizeof(structs.count));
-    if (field->mask > 0 && structs.count > field->mask) {
-        structs.count = field->mask;
-    }
-    structs.stride = structs.count > 0 ? *(const uint32_t *)(const void *)structs.first : 0;
-    return structs;
 }
 
 static napi_value make_structs(struct call *call, const struct field *field, const char *filled)
@@ -797,7 +678,7 @@ napi_value make_rows(struct call *call, const struct table *table, table_next *n
                      uint32_t max)
 {
     napi_value array = make_array(call);
-    union item item;
+    union table_item item;
 
     memset(&item, 0, table->size);
     item.struct_size = table->size;
@@ -825,33 +706,9 @@ napi_value make_names(struct call *call, const char *name_of(uint32_t index))
 
 /* --- in ----------------------------------------------------------------- */
 
-static int digit_value(char digit)
-{
-    if (digit >= '0' && digit <= '9') {
-        return digit - '0';
-    }
-    if (digit >= 'a' && digit <= 'f') {
-        return digit - 'a' + 10;
-    }
-    return digit >= 'A' && digit <= 'F' ? digit - 'A' + 10 : -1;
-}
-
 void value_digest(struct call *call, napi_value value, uint8_t digest[WAL_DIGEST_SIZE])
 {
-    struct wal_slice text = value_text(call, value);
-    const char *digits = text.data;
-    bool ok = text.size == 2 * (size_t)WAL_DIGEST_SIZE;
-
-    for (size_t i = 0; ok && i < WAL_DIGEST_SIZE; i++) {
-        int high = digit_value(digits[2 * i]);
-        int low = digit_value(digits[2 * i + 1]);
-
-        ok = high >= 0 && low >= 0;
-        if (ok) {
-            digest[i] = (uint8_t)(high * 16 + low);
-        }
-    }
-    if (!ok) {
+    if (!digest_read(value_text(call, value), digest)) {
         call_fail(call, WAL_EINVAL, "a digest is expected: 64 hexadecimal digits");
     }
 }
@@ -987,81 +844,6 @@ void *read_structs(struct call *call, napi_value array, const struct table *tabl
     }
     *count = wanted;
     return made;
-}
-
-/* --- lists -------------------------------------------------------------- */
-
-/* Copies what a struct points to, but for structs. */
-static void copy_flat(struct list *list, struct arena *arena, const struct table *table,
-                      void *copied)
-{
-    for (uint32_t i = 0; i < table->count; i++) {
-        const struct field *field = &table->fields[i];
-        void *place = (char *)copied + field->offset;
-
-        if (field->kind <= FIELD_CONTENT) {
-            struct wal_slice *text = place;
-
-            *text = list_copy_text(list, arena, *text);
-        } else if (field->kind == FIELD_ERROR) {
-            const struct wal_error **error = place;
-
-            *error = list_copy_error(list, arena, *error);
-        }
-    }
-}
-
-/* Copies the structs that a copied struct points to. */
-static void copy_structs(struct list *list, struct arena *arena, const struct field *field,
-                         char *copied)
-{
-    struct structs structs = structs_of(field, copied);
-    uint32_t size = field->items->size;
-    char *items = arena_calloc(arena, structs.count, size);
-
-    list->lacks_memory |= items == NULL;
-    structs.count = items == NULL ? 0 : structs.count;
-    for (uint64_t i = 0; i < structs.count; i++) {
-        char *item = items + i * size;
-
-        memcpy(item, structs.first + i * structs.stride,
-               structs.stride < size ? structs.stride : size);
-        *(uint32_t *)(void *)item = size; /* struct_size */
-        copy_flat(list, arena, field->items, item);
-    }
-    memcpy(copied + field->offset, &items, sizeof(items));
-    memcpy(copied + field->count, &structs.count, sizeof(structs.count));
-}
-
-void list_add_struct(struct list *list, struct arena *arena, const struct table *table,
-                     const void *filled)
-{
-    struct list_item *item = list_add(list, arena, sizeof(*item) + table->size);
-
-    if (item == NULL) {
-        return;
-    }
-    memcpy(item + 1, filled, table->size);
-    copy_flat(list, arena, table, item + 1);
-    for (uint32_t i = 0; i < table->count; i++) {
-        if (table->fields[i].kind == FIELD_STRUCTS) {
-            copy_structs(list, arena, &table->fields[i], (char *)(item + 1));
-        }
-    }
-}
-
-enum wal_status list_fill(struct list *list, struct arena *arena, const struct table *table,
-                          table_next *next, void *cursor, struct wal_error *error)
-{
-    union item item;
-    enum wal_status status;
-
-    memset(&item, 0, table->size);
-    item.struct_size = table->size;
-    while ((status = next(cursor, &item, error)) == WAL_OK) {
-        list_add_struct(list, arena, table, &item);
-    }
-    return status == WAL_END ? WAL_OK : status;
 }
 
 napi_value list_structs(struct call *call, const struct list *list, const struct table *table)

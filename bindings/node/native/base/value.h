@@ -70,82 +70,6 @@ void object_set(struct call *call, napi_value object, const char *name, napi_val
 /* object_set of a number, a flag and a text. */
 void object_number(struct call *call, napi_value object, const char *name, uint64_t value);
 
-/* The first member of an item. */
-struct list_item {
-    struct list_item *next;
-};
-
-/* Zeroed, it is empty. */
-struct list {
-    struct list_item *first;
-    struct list_item *last;
-    uint32_t count;
-    bool lacks_memory; /* an item was left out */
-};
-
-/* Adds an item of `size` bytes, zeroed after its struct list_item. NULL without memory, which
- * list_check then reports. */
-void *list_add(struct list *list, struct arena *arena, size_t size);
-
-/* Returns `status`, or WAL_ENOMEM for a success if something was left out. */
-enum wal_status list_check(const struct list *list, enum wal_status status,
-                           struct wal_error *error);
-
-/*
- * Structs of the library as objects of JavaScript, and arguments of JavaScript as structs, by
- * tables of their fields. bindings/generate.py makes the tables from the public headers and
- * native/interface.txt; interface.h names those that code by hand uses.
- */
-
-enum field_kind {
-    FIELD_TEXT,        /* wal_slice */
-    FIELD_OR_NULL,     /* wal_slice: null when it is empty */
-    FIELD_OR_NONE,     /* wal_slice: undefined when it is empty */
-    FIELD_PATH,        /* wal_slice */
-    FIELD_CONTENT,     /* wal_slice; in: text or bytes */
-    FIELD_CHARS,       /* char[], which ends with NUL; out only */
-    FIELD_ID,          /* likewise; null when it is empty */
-    FIELD_U32,         /* uint32_t */
-    FIELD_U64,         /* uint64_t */
-    FIELD_U64_OR_NULL, /* uint64_t: null for UINT64_MAX */
-    FIELD_I32,         /* int32_t */
-    FIELD_I64,         /* int64_t */
-    FIELD_DOUBLE,      /* double */
-    FIELD_BOOL,        /* uint32_t or int32_t */
-    FIELD_FLAG,        /* uint32_t: whether bits of `mask` are set */
-    FIELD_NAME,        /* uint32_t: one of `names` */
-    FIELD_CODE,        /* int32_t, a status: null for WAL_OK */
-    FIELD_MS,          /* int64_t, nanoseconds: milliseconds with a fraction */
-    FIELD_DIGEST,      /* uint8_t[WAL_DIGEST_SIZE]; in: or undefined */
-    FIELD_NO_DIGEST,   /* likewise; out: null when it is zeros */
-    FIELD_UUID,        /* uint8_t[16]; out only */
-    FIELD_STRING,      /* const char *; out only */
-    FIELD_TEXTS,       /* const struct wal_slice *, and their number at `count`; in only */
-    FIELD_STRUCT,      /* a pointer to a struct of `items`, or NULL; in, an array of its fields */
-    FIELD_STRUCTS,     /* an array of structs of `items`, of which the first states the size, and
-                        * their number at `count`; at most `mask` of them, 0: all; out only */
-    FIELD_COUNTS,      /* uint64_t[]: an object of those above 0, by name_of(index); out only */
-    FIELD_ERROR        /* const struct wal_error *; null for NULL; out only */
-};
-
-struct field {
-    const char *name; /* of the property */
-    uint32_t kind;    /* enum field_kind */
-    uint32_t offset;
-    uint32_t size;            /* of the member */
-    uint32_t mask;            /* FIELD_FLAG; FIELD_NAME: the number of names */
-    uint32_t count;           /* offset of a uint64_t */
-    const char *const *names; /* FIELD_NAME; others are the first */
-    const struct table *items;
-    const char *(*name_of)(uint32_t index);
-};
-
-struct table {
-    const struct field *fields;
-    uint32_t count;
-    uint32_t size; /* of the struct, which begins with struct_size */
-};
-
 /* An object with the fields of a struct; of a field without a name its value alone. */
 napi_value make_struct(struct call *call, const struct table *table, const void *filled);
 
@@ -159,19 +83,9 @@ void read_items(struct call *call, napi_value array, uint32_t first, const struc
  * `*count` is their number. */
 void *read_structs(struct call *call, napi_value array, const struct table *table, uint32_t *count);
 
-/* Adds a copy of a struct, and of what it points to, to a list, of which list_structs then makes an
- * array, and list_first the value of the first. */
-void list_add_struct(struct list *list, struct arena *arena, const struct table *table,
-                     const void *filled);
+/* An array of the structs of a list, and the value of the first. */
 napi_value list_structs(struct call *call, const struct list *list, const struct table *table);
 napi_value list_first(struct call *call, const struct list *list, const struct table *table);
-
-/* A function that fills a struct from a cursor, as a wal_..._next does. */
-typedef enum wal_status table_next(void *cursor, void *item, struct wal_error *error);
-
-/* Adds the structs of a cursor to a list. WAL_OK, also at its end. Any thread. */
-enum wal_status list_fill(struct list *list, struct arena *arena, const struct table *table,
-                          table_next *next, void *cursor, struct wal_error *error);
 
 /* An array of the structs of a cursor; at most `max`. */
 napi_value make_rows(struct call *call, const struct table *table, table_next *next, void *cursor,

@@ -111,6 +111,7 @@ void call_end(struct call *call)
 {
     struct handle *handle = call->handle;
 
+    arena_destroy(&call->arena);
     if (handle == NULL) {
         return;
     }
@@ -350,7 +351,7 @@ int32_t callback_change(void *ctx, const struct wal_session_info *now,
     return callback_leave(callback, compute_change(callback, now, change));
 }
 
-int32_t callback_item(void *ctx, uint32_t list, const struct value_table *table, const void *item,
+int32_t callback_item(void *ctx, uint32_t list, const struct table *table, const void *item,
                       Py_ssize_t limit)
 {
     struct callback *callback = ctx;

@@ -21,7 +21,8 @@ struct call {
     struct call *next;     /* of the gate's list */
     pthread_t thread;
     PyThreadState *saved;
-    bool is_raised; /* a function of the caller raised an exception */
+    bool is_raised;     /* a function of the caller raised an exception */
+    struct arena arena; /* freed when the call ends */
     enum wal_status status;
     struct wal_error error;
 };
@@ -112,7 +113,7 @@ int32_t callback_change(void *ctx, const struct wal_session_info *now,
 
 /* Adds a struct to a list, unless that has `limit` items; is 1 to stop the call. ctx is a struct
  * callback. */
-int32_t callback_item(void *ctx, uint32_t list, const struct value_table *table, const void *item,
+int32_t callback_item(void *ctx, uint32_t list, const struct table *table, const void *item,
                       Py_ssize_t limit);
 
 /* Sets the lists in a dict under their names, of which NULL is the last; null, and the dict is

@@ -16,19 +16,19 @@ struct constant {
 /* The last has no name. */
 extern const struct constant constants[];
 
-extern const struct value_table wal_append_options_in;
-extern const struct value_table wal_doc_in;
-extern const struct value_table wal_entry_cursor_options_in;
-extern const struct value_table wal_entry_in;
-extern const struct value_table wal_head_in;
-extern const struct value_table wal_import_options_in;
-extern const struct value_table wal_import_report_out;
-extern const struct value_table wal_import_result_out;
-extern const struct value_table wal_open_options_in;
-extern const struct value_table wal_search_hit_out;
-extern const struct value_table wal_search_query_in;
-extern const struct value_table wal_session_change_in;
-extern const struct value_table wal_session_cursor_options_in;
-extern const struct value_table wal_session_info_out;
+extern const struct table wal_append_options_in;
+extern const struct table wal_doc_in;
+extern const struct table wal_entry_cursor_options_in;
+extern const struct table wal_entry_in;
+extern const struct table wal_head_in;
+extern const struct table wal_import_options_in;
+extern const struct table wal_import_report_out;
+extern const struct table wal_import_result_out;
+extern const struct table wal_open_options_in;
+extern const struct table wal_search_hit_out;
+extern const struct table wal_search_query_in;
+extern const struct table wal_session_change_in;
+extern const struct table wal_session_cursor_options_in;
+extern const struct table wal_session_info_out;
 
 #endif

@@ -188,23 +188,10 @@ bool value_bool(struct module_state *state, PyObject *value, const char *name, i
     return true;
 }
 
-static int hex_digit(char digit)
-{
-    if (digit >= '0' && digit <= '9') {
-        return digit - '0';
-    }
-    if (digit >= 'a' && digit <= 'f') {
-        return digit - 'a' + 10;
-    }
-    return digit >= 'A' && digit <= 'F' ? digit - 'A' + 10 : -1;
-}
-
 bool value_digest(struct module_state *state, PyObject *value, const char *name,
                   uint8_t digest[WAL_DIGEST_SIZE])
 {
     struct wal_slice text = {NULL, 0};
-    const char *digits;
-    bool ok;
 
     if (value == Py_None) {
         memset(digest, 0, WAL_DIGEST_SIZE);
@@ -213,21 +200,11 @@ bool value_digest(struct module_state *state, PyObject *value, const char *name,
     if (!value_text(state, value, name, &text)) {
         return false;
     }
-    digits = text.data;
-    ok = text.size == (size_t)2 * WAL_DIGEST_SIZE;
-    for (size_t i = 0; ok && i < WAL_DIGEST_SIZE; i++) {
-        int high = hex_digit(digits[2 * i]);
-        int low = hex_digit(digits[2 * i + 1]);
-
-        ok = high >= 0 && low >= 0;
-        if (ok) {
-            digest[i] = (uint8_t)(high << 4 | low);
-        }
-    }
-    if (!ok) {
+    if (!digest_read(text, digest)) {
         raise_invalid(state, name, "a SHA-256 has 64 hexadecimal digits");
+        return false;
     }
-    return ok;
+    return true;
 }
 
 bool value_some_digest(struct module_state *state, PyObject *value, const char *name,
@@ -240,7 +217,7 @@ bool value_some_digest(struct module_state *state, PyObject *value, const char *
     return value_digest(state, value, name, digest);
 }
 
-static bool set_field(struct module_state *state, PyObject *value, const struct value_field *field,
+static bool set_field(struct module_state *state, PyObject *value, const struct field *field,
                       char *made)
 {
     void *place = made + field->offset;
@@ -249,25 +226,25 @@ static bool set_field(struct module_state *state, PyObject *value, const struct 
     bool ok;
 
     switch (field->kind) {
-    case VALUE_TEXTS:
+    case FIELD_TEXTS:
         ok = value_slices(state, value, field->name, false, place, &count);
         *(uint64_t *)(void *)(made + field->count) = count;
         return ok;
-    case VALUE_TEXT:
+    case FIELD_TEXT:
         return value_text(state, value, field->name, place);
-    case VALUE_CONTENT:
+    case FIELD_CONTENT:
         return value_content(state, value, field->name, place);
-    case VALUE_PATH:
+    case FIELD_PATH:
         return value_path(state, value, field->name, place);
-    case VALUE_U32:
+    case FIELD_U32:
         return value_u32(state, value, field->name, place);
-    case VALUE_U64:
+    case FIELD_U64:
         return value_u64(state, value, field->name, place);
-    case VALUE_I64:
+    case FIELD_I64:
         return value_i64(state, value, field->name, place);
-    case VALUE_DIGEST:
+    case FIELD_DIGEST:
         return value_digest(state, value, field->name, place);
-    case VALUE_CHARS:
+    case FIELD_CHARS:
         if (!value_text(state, value, field->name, &slice)) {
             return false;
         }
@@ -288,16 +265,16 @@ static bool set_field(struct module_state *state, PyObject *value, const struct 
 
 /* As value_row, for fields that are not rows. */
 static bool set_fields(struct module_state *state, PyObject *row, const char *name,
-                       const struct value_table *table, void *made)
+                       const struct table *table, void *made)
 {
     if (!PyTuple_Check(row) || PyTuple_Size(row) != (Py_ssize_t)table->count) {
         raise_type(state, name, "a row of its fields", row);
         return false;
     }
     for (uint32_t i = 0; i < table->count; i++) {
-        const struct value_field *field = &table->fields[i];
+        const struct field *field = &table->fields[i];
 
-        if (field->kind != VALUE_STRUCT &&
+        if (field->kind != FIELD_STRUCT &&
             !set_field(state, PyTuple_GetItem(row, (Py_ssize_t)i), field, made)) {
             return false;
         }
@@ -306,19 +283,19 @@ static bool set_fields(struct module_state *state, PyObject *row, const char *na
 }
 
 bool value_row(struct module_state *state, PyObject *row, const char *name,
-               const struct value_table *table, void *made)
+               const struct table *table, void *made)
 {
     if (!set_fields(state, row, name, table, made)) {
         return false;
     }
     for (uint32_t i = 0; i < table->count; i++) {
-        const struct value_field *field = &table->fields[i];
+        const struct field *field = &table->fields[i];
         void **place = (void *)((char *)made + field->offset);
         PyObject *value = PyTuple_GetItem(row, (Py_ssize_t)i);
 
-        if (field->kind == VALUE_STRUCT && value == Py_None) {
+        if (field->kind == FIELD_STRUCT && value == Py_None) {
             *place = NULL;
-        } else if (field->kind == VALUE_STRUCT &&
+        } else if (field->kind == FIELD_STRUCT &&
                    !set_fields(state, value, field->name, field->items, *place)) {
             return false;
         }
@@ -343,7 +320,7 @@ static bool tuple_size(struct module_state *state, PyObject *values, const char 
 }
 
 bool value_rows(struct module_state *state, PyObject *rows, const char *name,
-                const struct value_table *table, void **made, uint32_t *count)
+                const struct table *table, void **made, uint32_t *count)
 {
     char *items;
     uint32_t wanted;
@@ -356,15 +333,15 @@ bool value_rows(struct module_state *state, PyObject *rows, const char *name,
     if (wanted == 0) {
         return true;
     }
-    items = calloc(wanted, table->stride);
+    items = calloc(wanted, table->size);
     if (items == NULL) {
         (void)PyErr_NoMemory();
         return false;
     }
     for (uint32_t i = 0; i < wanted; i++) {
-        char *item = items + (size_t)i * table->stride;
+        char *item = items + (size_t)i * table->size;
 
-        memcpy(item, &table->stride, sizeof(table->stride)); /* struct_size */
+        memcpy(item, &table->size, sizeof(table->size)); /* struct_size */
         if (!value_row(state, PyTuple_GetItem(rows, (Py_ssize_t)i), name, table, item)) {
             free(items);
             return false;
@@ -462,22 +439,10 @@ PyObject *value_str(struct wal_slice text)
 
 PyObject *value_hex(const uint8_t *bytes, size_t size)
 {
-    static const char digits[] = "0123456789abcdef";
-    char text[2 * WAL_DIGEST_SIZE];
+    char text[HEX_SIZE];
 
-    for (size_t i = 0; i < size; i++) {
-        text[2 * i] = digits[bytes[i] >> 4];
-        text[2 * i + 1] = digits[bytes[i] & 15];
-    }
+    hex_write(text, bytes, size);
     return PyUnicode_FromStringAndSize(text, (Py_ssize_t)(2 * size));
-}
-
-static PyObject *uuid_str(const uint8_t bytes[16])
-{
-    return PyUnicode_FromFormat(
-        "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", bytes[0], bytes[1],
-        bytes[2], bytes[3], bytes[4], bytes[5], bytes[6], bytes[7], bytes[8], bytes[9], bytes[10],
-        bytes[11], bytes[12], bytes[13], bytes[14], bytes[15]);
 }
 
 static PyObject *none(void)
@@ -485,34 +450,27 @@ static PyObject *none(void)
     return Py_NewRef(Py_None);
 }
 
-static bool is_zero(const char digest[WAL_DIGEST_SIZE])
-{
-    static const char zeros[WAL_DIGEST_SIZE];
-
-    return memcmp(digest, zeros, sizeof(zeros)) == 0;
-}
-
 /* Numbers of 32 bits. */
-static PyObject *get_small(const struct value_field *field, const char *place)
+static PyObject *get_small(const struct field *field, const char *place)
 {
     uint32_t bits;
 
     memcpy(&bits, place, sizeof(bits));
     switch (field->kind) {
-    case VALUE_U32:
+    case FIELD_U32:
         return PyLong_FromUnsignedLong(bits);
-    case VALUE_BOOL:
+    case FIELD_BOOL:
         return PyBool_FromLong(bits != 0);
-    case VALUE_FLAG:
+    case FIELD_FLAG:
         return PyBool_FromLong((bits & field->mask) != 0);
-    case VALUE_NAME:
+    case FIELD_NAME:
         return PyUnicode_FromString(field->names[bits < field->mask ? bits : 0]);
     default:
         return PyLong_FromLong((int32_t)bits);
     }
 }
 
-static PyObject *get_counts(const struct value_field *field, const char *place)
+static PyObject *get_counts(const struct field *field, const char *place)
 {
     PyObject *dict = PyDict_New();
 
@@ -527,73 +485,75 @@ static PyObject *get_counts(const struct value_field *field, const char *place)
     return dict;
 }
 
-static PyObject *get_field(struct module_state *state, const struct value_field *field,
+static PyObject *get_field(struct module_state *state, const struct field *field,
                            const char *filled)
 {
     const char *place = filled + field->offset;
     const struct wal_error *error;
     const char *string;
     struct wal_slice slice;
+    char uuid[UUID_TEXT_SIZE];
     uint64_t wide;
     int64_t large;
     double real;
 
     switch (field->kind) {
-    case VALUE_ERROR:
+    case FIELD_ERROR:
         memcpy(&error, place, sizeof(error));
         return error == NULL ? none() : raise_make(state, error);
-    case VALUE_STRING:
+    case FIELD_STRING:
         memcpy(&string, place, sizeof(string));
         return PyUnicode_FromString(string);
-    case VALUE_COUNTS:
+    case FIELD_COUNTS:
         return get_counts(field, place);
-    case VALUE_TEXT:
-    case VALUE_CONTENT:
-    case VALUE_PATH:
+    case FIELD_TEXT:
+    case FIELD_CONTENT:
+    case FIELD_PATH:
         memcpy(&slice, place, sizeof(slice));
         return value_str(slice);
-    case VALUE_OR_NULL:
-    case VALUE_OR_NONE:
+    case FIELD_OR_NULL:
+    case FIELD_OR_NONE:
         memcpy(&slice, place, sizeof(slice));
         return slice.size == 0 ? none() : value_str(slice);
-    case VALUE_CHARS:
-    case VALUE_ID:
+    case FIELD_CHARS:
+    case FIELD_ID:
         slice = (struct wal_slice){place, strnlen(place, field->size)};
-        return slice.size == 0 && field->kind == VALUE_ID ? none() : value_str(slice);
-    case VALUE_U64:
-    case VALUE_U64_OR_NULL:
+        return slice.size == 0 && field->kind == FIELD_ID ? none() : value_str(slice);
+    case FIELD_U64:
+    case FIELD_U64_OR_NULL:
         memcpy(&wide, place, sizeof(wide));
-        return wide == UINT64_MAX && field->kind == VALUE_U64_OR_NULL
+        return wide == UINT64_MAX && field->kind == FIELD_U64_OR_NULL
                    ? none()
                    : PyLong_FromUnsignedLongLong(wide);
-    case VALUE_I64:
+    case FIELD_I64:
         memcpy(&large, place, sizeof(large));
         return PyLong_FromLongLong(large);
-    case VALUE_DOUBLE:
+    case FIELD_DOUBLE:
         memcpy(&real, place, sizeof(real));
         return PyFloat_FromDouble(real);
-    case VALUE_DIGEST:
-    case VALUE_NO_DIGEST:
-        return field->kind == VALUE_NO_DIGEST && is_zero(place)
+    case FIELD_DIGEST:
+    case FIELD_NO_DIGEST:
+        return field->kind == FIELD_NO_DIGEST && digest_is_zero((const uint8_t *)place)
                    ? none()
                    : value_hex((const uint8_t *)place, WAL_DIGEST_SIZE);
-    case VALUE_UUID:
-        return uuid_str((const uint8_t *)place);
+    case FIELD_UUID:
+        uuid_write(uuid, (const uint8_t *)place);
+        return PyUnicode_FromString(uuid);
     default:
         return get_small(field, place);
     }
 }
 
 /* The struct as a dict, for fields that are not structs. */
-static PyObject *get_fields(struct module_state *state, const struct value_table *table,
+static PyObject *get_fields(struct module_state *state, const struct table *table,
                             const char *filled)
 {
     PyObject *dict = PyDict_New();
 
     for (uint32_t i = 0; dict != NULL && i < table->count; i++) {
-        const struct value_field *field = &table->fields[i];
+        const struct field *field = &table->fields[i];
 
-        if (field->kind != VALUE_STRUCTS &&
+        if (field->kind != FIELD_STRUCTS &&
             !value_set(dict, field->name, get_field(state, field, filled))) {
             value_clear(&dict);
         }
@@ -601,29 +561,21 @@ static PyObject *get_fields(struct module_state *state, const struct value_table
     return dict;
 }
 
-static PyObject *get_structs(struct module_state *state, const struct value_field *field,
+static PyObject *get_structs(struct module_state *state, const struct field *field,
                              const char *filled)
 {
+    struct structs structs = structs_of(field, filled);
     PyObject *list = PyList_New(0);
-    const char *item;
-    uint64_t count;
 
-    memcpy(&item, filled + field->offset, sizeof(item));
-    memcpy(&count, filled + field->count, sizeof(count));
-    for (uint64_t i = 0; list != NULL && i < count; i++) {
-        uint32_t stride;
-
-        if (!value_add(list, get_fields(state, field->items, item))) {
+    for (uint64_t i = 0; list != NULL && i < structs.count; i++) {
+        if (!value_add(list, get_fields(state, field->items, structs.first + i * structs.stride))) {
             value_clear(&list);
         }
-        memcpy(&stride, item, sizeof(stride));
-        item += stride;
     }
     return list;
 }
 
-PyObject *value_dict(struct module_state *state, const struct value_table *table,
-                     const void *filled)
+PyObject *value_dict(struct module_state *state, const struct table *table, const void *filled)
 {
     PyObject *dict;
 
@@ -632,9 +584,9 @@ PyObject *value_dict(struct module_state *state, const struct value_table *table
     }
     dict = get_fields(state, table, filled);
     for (uint32_t i = 0; dict != NULL && i < table->count; i++) {
-        const struct value_field *field = &table->fields[i];
+        const struct field *field = &table->fields[i];
 
-        if (field->kind == VALUE_STRUCTS &&
+        if (field->kind == FIELD_STRUCTS &&
             !value_set(dict, field->name, get_structs(state, field, filled))) {
             value_clear(&dict);
         }
@@ -659,156 +611,18 @@ PyObject *value_names(const char *name_of(uint32_t index))
     return names;
 }
 
-/* --- rows ----------------------------------------------------------------- */
-
-enum {
-    CHUNK_SIZE = 16384, /* bytes of text */
-    ITEM_MAX = 8192     /* bytes of a struct */
-};
-
-/* Text of rows. */
-struct rows_chunk {
-    struct rows_chunk *next;
-    size_t used;
-    size_t size;
-    char text[];
-};
-
-/* Room for text; null: no memory. */
-static char *text_room(struct rows *rows, size_t size)
+PyObject *value_list(struct module_state *state, const struct table *table, const struct list *list)
 {
-    struct rows_chunk *chunk = rows->chunks;
-    char *text;
+    PyObject *made = PyList_New((Py_ssize_t)list->count);
+    Py_ssize_t index = 0;
 
-    if (chunk == NULL || size > chunk->size - chunk->used) {
-        size_t room = size > CHUNK_SIZE ? size : CHUNK_SIZE;
+    for (const struct list_item *item = list->first; made != NULL && item != NULL;
+         item = item->next) {
+        PyObject *value = value_dict(state, table, item + 1);
 
-        chunk = malloc(sizeof(*chunk) + room);
-        if (chunk == NULL) {
-            return NULL;
-        }
-        chunk->next = rows->chunks;
-        chunk->used = 0;
-        chunk->size = room;
-        rows->chunks = chunk;
-    }
-    text = chunk->text + chunk->used;
-    chunk->used += size;
-    return text;
-}
-
-static bool is_slice(const struct value_field *field)
-{
-    return field->kind <= VALUE_PATH;
-}
-
-static bool copy_text(struct rows *rows, char *item)
-{
-    for (uint32_t i = 0; i < rows->table->count; i++) {
-        const struct value_field *field = &rows->table->fields[i];
-        struct wal_slice slice;
-        char *text;
-
-        if (!is_slice(field)) {
-            continue;
-        }
-        memcpy(&slice, item + field->offset, sizeof(slice));
-        if (slice.size == 0) {
-            continue;
-        }
-        text = text_room(rows, (size_t)slice.size);
-        if (text == NULL) {
-            return false;
-        }
-        memcpy(text, slice.data, (size_t)slice.size);
-        slice.data = text;
-        memcpy(item + field->offset, &slice, sizeof(slice));
-    }
-    return true;
-}
-
-bool rows_add(struct rows *rows, const void *item)
-{
-    size_t stride = rows->table->stride;
-    char *place;
-
-    if (rows->count == rows->capacity) {
-        size_t capacity = rows->capacity == 0 ? 1 : 2 * rows->capacity;
-        char *items = realloc(rows->items, capacity * stride);
-
-        if (items == NULL) {
-            return false;
-        }
-        rows->items = items;
-        rows->capacity = capacity;
-    }
-    place = rows->items + rows->count * stride;
-    memcpy(place, item, stride);
-    if (!copy_text(rows, place)) {
-        return false;
-    }
-    rows->count++;
-    return true;
-}
-
-void rows_free(struct rows *rows)
-{
-    struct rows_chunk *chunk = rows->chunks;
-
-    while (chunk != NULL) {
-        struct rows_chunk *next = chunk->next;
-
-        free(chunk);
-        chunk = next;
-    }
-    free(rows->items);
-    rows->items = NULL;
-    rows->chunks = NULL;
-    rows->count = 0;
-    rows->capacity = 0;
-}
-
-enum wal_status rows_fill(struct rows *rows, rows_next *next, void *cursor, size_t limit,
-                          struct wal_error *error)
-{
-    union {
-        uint32_t struct_size;
-        max_align_t alignment;
-        char bytes[ITEM_MAX];
-    } item;
-
-    while (rows->count < limit) {
-        enum wal_status status;
-
-        memset(&item, 0, rows->table->stride);
-        item.struct_size = rows->table->stride;
-        status = next(cursor, &item, error);
-        if (status != WAL_OK) {
-            return status == WAL_END ? WAL_OK : status;
-        }
-        if (!rows_add(rows, &item)) {
-            error->status = WAL_ENOMEM;
-            return WAL_ENOMEM;
+        if (value == NULL || PyList_SetItem(made, index++, value) != 0) {
+            value_clear(&made);
         }
     }
-    return WAL_OK;
-}
-
-PyObject *rows_list(const struct rows *rows, struct module_state *state)
-{
-    PyObject *list = PyList_New((Py_ssize_t)rows->count);
-
-    for (size_t i = 0; list != NULL && i < rows->count; i++) {
-        PyObject *dict = value_dict(state, rows->table, rows->items + i * rows->table->stride);
-
-        if (dict == NULL || PyList_SetItem(list, (Py_ssize_t)i, dict) != 0) {
-            value_clear(&list);
-        }
-    }
-    return list;
-}
-
-PyObject *rows_first(const struct rows *rows, struct module_state *state)
-{
-    return value_dict(state, rows->table, rows->items);
+    return made;
 }

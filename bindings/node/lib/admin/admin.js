@@ -6,7 +6,7 @@ const { native } = require('../base/native.js');
 const { COMPACT, OPEN } = require('../base/flags.js');
 const { invalid } = require('../base/errors.js');
 const { openArguments } = require('../base/open_options.js');
-const { toOptions } = require('../base/options.js');
+const { toFlags, toOptions } = require('../base/options.js');
 const { toPath } = require('../base/path.js');
 const { runWatched } = require('../base/progress.js');
 
@@ -31,14 +31,8 @@ function checkPositive(options, name) {
 
 // flags, deadPercent, maxBytes, rate; no limit is a rate that no disk has.
 function compactArguments(options) {
-  let flags = 0;
-  for (const name of Object.keys(COMPACT)) {
-    if (options[name]) {
-      flags |= COMPACT[name];
-    }
-  }
   const rate = checkPositive(options, 'rate');
-  return [flags, checkPositive(options, 'deadPercent'), checkPositive(options, 'maxBytes'),
+  return [toFlags(COMPACT, options), checkPositive(options, 'deadPercent'), checkPositive(options, 'maxBytes'),
     rate === Infinity ? Number.MAX_SAFE_INTEGER : rate];
 }
 

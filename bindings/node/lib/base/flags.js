@@ -3,10 +3,9 @@
 // Numbers of agentwal.h, and of agentwal/search.h.
 
 module.exports = {
-  OPEN: {
-    create: 1, exclusive: 2, readOnly: 4, strict: 8, networkFs: 16, pread: 32, noop: 64,
-    memory: 128,
-  },
+  OPEN: { exclusive: 2, readOnly: 4, strict: 8, networkFs: 16, pread: 32, noop: 64 },
+  OPEN_CREATE: 1,
+  OPEN_MEMORY: 128,
   DURABILITY: { __proto__: null, durable: 0, written: 1, queued: 2, cluster: 3 },
   APPEND_EXPECT: 1,
   ENTRY: { root: 1, line: 2, headKeep: 4, headMove: 8, redacted: 16, outOfLine: 32 },
@@ -28,7 +27,8 @@ module.exports = {
   COMPACT: { erase: 1, dryRun: 2, emptyTrash: 4, keepDeltas: 8 },
   SEARCH_MEMORY: 1,
   SEARCH_UPDATE_DEEP: 1,
-  SEARCH: { deep: 1, substring: 2, noUpdate: 4 },
+  SEARCH: { deep: 1, substring: 2 },
+  SEARCH_NO_UPDATE: 4,
   SEARCH_ROLE: {
     __proto__: null, user: 1, assistant: 2, tool: 4, title: 8, summary: 16, result: 32,
   },

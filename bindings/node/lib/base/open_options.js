@@ -2,18 +2,12 @@
 
 // Options of opening a store.
 
-const { OPEN } = require('./flags.js');
-const { toOptions } = require('./options.js');
+const { OPEN, OPEN_CREATE } = require('./flags.js');
+const { toFlags, toOptions } = require('./options.js');
 const { toOptionalPath } = require('./path.js');
 
 function openFlags(options) {
-  let flags = options.create ?? !options.readOnly ? OPEN.create : 0;
-  for (const name of ['exclusive', 'readOnly', 'strict', 'networkFs', 'pread', 'noop']) {
-    if (options[name]) {
-      flags |= OPEN[name];
-    }
-  }
-  return flags;
+  return toFlags(OPEN, options) | (options.create ?? !options.readOnly ? OPEN_CREATE : 0);
 }
 
 // path, flags, queueLimit, lockTimeout, groupAlign, schemaVersion; `flags` of the

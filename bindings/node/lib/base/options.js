@@ -32,10 +32,19 @@ function toTime(time, what) {
   return time === undefined ? undefined : Number(time);
 }
 
+// The bits of the options that are set, of those that `flags` has.
+function toFlags(flags, options) {
+  let bits = 0;
+  for (const name of Object.keys(flags)) {
+    bits |= options[name] ? flags[name] : 0;
+  }
+  return bits;
+}
+
 function checkSignal(signal) {
   if (signal !== undefined && typeof signal?.throwIfAborted !== 'function') {
     throw invalid('the signal is not an AbortSignal');
   }
 }
 
-module.exports = { checkSignal, toArray, toOptions, toTime };
+module.exports = { checkSignal, toArray, toFlags, toOptions, toTime };

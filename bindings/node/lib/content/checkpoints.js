@@ -4,7 +4,7 @@ const { native } = require('../base/native.js');
 const { CHECKPOINT_UNLINKED, FILE_KIND, REWIND } = require('../base/flags.js');
 const { entryId } = require('../base/entry_id.js');
 const { invalid } = require('../base/errors.js');
-const { toOptions, toTime } = require('../base/options.js');
+const { toFlags, toOptions, toTime } = require('../base/options.js');
 const { toOptionalPath } = require('../base/path.js');
 
 // id, root, created, entryId, flags, threads, and whether the entry is the head: the one of the
@@ -111,13 +111,7 @@ class Checkpoints {
 // queued, too
 function rewindArguments(checkpointId, options) {
   const given = toOptions(options);
-  let flags = 0;
-  for (const name of Object.keys(REWIND)) {
-    if (given[name]) {
-      flags |= REWIND[name];
-    }
-  }
-  return [checkpointId, flags, toOptionalPath(given.root), given.expected, true];
+  return [checkpointId, toFlags(REWIND, given), toOptionalPath(given.root), given.expected, true];
 }
 
 module.exports = { Checkpoints, rewindArguments };

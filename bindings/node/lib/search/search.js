@@ -3,10 +3,12 @@
 // Full-text search over the sessions of a store.
 
 const { native } = require('../base/native.js');
-const { SEARCH, SEARCH_MEMORY, SEARCH_ROLE, SEARCH_UPDATE_DEEP } = require('../base/flags.js');
+const {
+  SEARCH, SEARCH_MEMORY, SEARCH_NO_UPDATE, SEARCH_ROLE, SEARCH_UPDATE_DEEP,
+} = require('../base/flags.js');
 const { closed, invalid } = require('../base/errors.js');
 const { Gate } = require('../base/gate.js');
-const { toArray, toOptions, toTime } = require('../base/options.js');
+const { toArray, toFlags, toOptions, toTime } = require('../base/options.js');
 const { runWatched } = require('../base/progress.js');
 
 function rolesOf(roles) {
@@ -36,8 +38,7 @@ function findArguments(text, given) {
   if (typeof text !== 'string') {
     throw invalid(`the text of a search is a string, not ${text === null ? 'null' : typeof text}`);
   }
-  const flags = (options.deep ? SEARCH.deep : 0) | (options.substring ? SEARCH.substring : 0) |
-    (options.update === false ? SEARCH.noUpdate : 0);
+  const flags = toFlags(SEARCH, options) | (options.update === false ? SEARCH_NO_UPDATE : 0);
   return [text, options.project, options.cwd, options.session, options.tool, flags,
     rolesOf(options.roles), toTime(options.since, 'since'), toTime(options.until, 'until'),
     positive(options, 'limit'), positive(options, 'hits'), positive(options, 'snippet')];

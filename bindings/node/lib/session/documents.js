@@ -4,7 +4,7 @@ const { native } = require('../base/native.js');
 const { DOCUMENT, DOCUMENT_CURSOR } = require('../base/flags.js');
 const { invalid } = require('../base/errors.js');
 const { toJson } = require('../base/json.js');
-const { toArray, toOptions } = require('../base/options.js');
+const { toArray, toFlags, toOptions } = require('../base/options.js');
 
 function parse(document) {
   if (document !== null && document.value !== undefined) {
@@ -50,10 +50,9 @@ class Documents {
   }
 
   list(options) {
-    const { keys, history, prefix } = toOptions(options);
-    let flags = keys ? DOCUMENT_CURSOR.keys : 0;
-    flags |= history ? DOCUMENT_CURSOR.history : 0;
-    return native.documents(this.#session, this.#core.handle, prefix, flags).map(parse);
+    const given = toOptions(options);
+    return native.documents(this.#session, this.#core.handle, given.prefix,
+      toFlags(DOCUMENT_CURSOR, given)).map(parse);
   }
 }
 

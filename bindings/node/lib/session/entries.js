@@ -7,21 +7,12 @@ const { CURSOR, CURSOR_ALL } = require('../base/flags.js');
 const { Entry } = require('./entry.js');
 const { entryId } = require('../base/entry_id.js');
 const { invalid } = require('../base/errors.js');
+const { toFlags } = require('../base/options.js');
 
 const VALUES = 7;
 const NUMBERS = 5;
 // A turn for the event loop after so long, in milliseconds.
 const TURN_MS = 2;
-
-function cursorFlags(options) {
-  let flags = 0;
-  for (const name of Object.keys(CURSOR)) {
-    if (options[name]) {
-      flags |= CURSOR[name];
-    }
-  }
-  return flags;
-}
 
 function modeOf(options) {
   const mode = options.mode ?? 'branch';
@@ -32,7 +23,7 @@ function modeOf(options) {
 }
 
 function openCursor(session, options, after) {
-  return native.openCursor(session, modeOf(options), cursorFlags(options), options.stream,
+  return native.openCursor(session, modeOf(options), toFlags(CURSOR, options), options.stream,
     entryId(options.upTo, 'upTo'), options.head, options.skip, options.last, after);
 }
 
@@ -170,4 +161,4 @@ function readEntry(session, id) {
   return makeEntries(native.entry(session, id))[0] ?? null;
 }
 
-module.exports = { Entries, Turns, cursorFlags, openCursor, readBatch, readEntry };
+module.exports = { Entries, Turns, openCursor, readBatch, readEntry };

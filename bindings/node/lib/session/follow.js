@@ -3,10 +3,11 @@
 // Following a store or a session.
 
 const { native } = require('../base/native.js');
-const { CURSOR_ALL, DURABILITY } = require('../base/flags.js');
-const { cursorFlags, readBatch, Turns } = require('./entries.js');
+const { CURSOR, CURSOR_ALL, DURABILITY } = require('../base/flags.js');
+const { readBatch, Turns } = require('./entries.js');
 const { Follower } = require('../base/follower.js');
 const { invalid } = require('../base/errors.js');
+const { toFlags } = require('../base/options.js');
 
 function durabilityOf(options) {
   const name = options.durability ?? 'written';
@@ -49,7 +50,7 @@ class Tail {
     const { from = 'tail' } = options;
     this.#session = session;
     this.#stream = options.stream;
-    this.#flags = cursorFlags({
+    this.#flags = toFlags(CURSOR, {
       deltas: options.deltas, redacted: options.redacted,
       durable: durability === DURABILITY.durable,
     });

@@ -10,7 +10,7 @@ const imports = require('../exchange/imports.js');
 const { invalid } = require('../base/errors.js');
 const { listSessions, Sessions } = require('./list.js');
 const { makeSession } = require('../session/session.js');
-const { OPEN } = require('../base/flags.js');
+const { OPEN_MEMORY } = require('../base/flags.js');
 const { openSearch } = require('../search/search.js');
 const { openArguments } = require('../base/open_options.js');
 const { toOptions } = require('../base/options.js');
@@ -44,7 +44,7 @@ class Store {
   }
 
   static memory(options) {
-    const given = openArguments(undefined, options, OPEN.memory);
+    const given = openArguments(undefined, options, OPEN_MEMORY);
     return new Store(new Core(native.openSync(...given), ':memory:'));
   }
 

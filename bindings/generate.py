@@ -531,13 +531,7 @@ class Node(Binding):
 
     def call_now(self, name, function, is_optional, words):
         type_ = self.headers.functions[function][0]
-        plan = self.plan(function)
         head = "static napi_value call_%s(struct call *call)\n{\n" % name
-        if type_ == "void":
-            return head + (
-                "    struct handle *handle = handle_find(call, 0, &%s_type);\n"
-                "    if (handle != NULL) {\n        handle_close(handle);\n    }\n"
-                "    return make_undefined(call);\n}\n" % self.handles[plan.handles[0][1]][0])
         plan = self.plan(function, words)
         gets, _, values, _ = self.gets(plan, words)
         called = plan.called(function, {**values, "@error": "call_error(call)"})

@@ -132,17 +132,6 @@ static napi_value next_round(struct call *call)
     return job_start(call, &self->job);
 }
 
-/* closeImport(import) */
-static napi_value close_handle(struct call *call)
-{
-    struct handle *handle = handle_find(call, 0, &follow_type);
-
-    if (handle != NULL) {
-        handle_close(handle);
-    }
-    return make_undefined(call);
-}
-
 /* --- exports -------------------------------------------------------------- */
 
 enum {
@@ -325,6 +314,9 @@ static napi_value view_losses(struct call *call)
 }
 
 const struct call_method exchange_methods[] = {
-    {"openImport", open_follow},       {"nextImport", next_round},  {"closeImport", close_handle},
-    {"exportSession", export_session}, {"viewLosses", view_losses}, {NULL, NULL},
+    {"openImport", open_follow},
+    {"nextImport", next_round},
+    {"exportSession", export_session},
+    {"viewLosses", view_losses},
+    {NULL, NULL},
 };

@@ -541,23 +541,18 @@ static napi_value get_entry(struct call *call)
     return page_array(&page);
 }
 
-/* closeCursor(cursor) */
-static napi_value close_handle(struct call *call)
-{
-    struct handle *handle = handle_find(call, 0, &cursor_type);
-
-    if (handle != NULL) {
-        handle_close(handle);
-    }
-    return make_undefined(call);
-}
-
 const struct call_method session_methods[] = {
-    {"createSync", create_now}, {"head", get_head},
-    {"listNext", list_next},    {"changeSession", change_session},
-    {"submit", submit_batch},   {"commit", commit_batch},
-    {"makeId", make_id},        {"openCursor", open_cursor},
-    {"next", next_entries},     {"closeCursor", close_handle},
-    {"entry", get_entry},       {"lastSequence", last_sequence},
-    {"remaining", remaining},   {NULL, NULL},
+    {"createSync", create_now},
+    {"head", get_head},
+    {"listNext", list_next},
+    {"changeSession", change_session},
+    {"submit", submit_batch},
+    {"commit", commit_batch},
+    {"makeId", make_id},
+    {"openCursor", open_cursor},
+    {"next", next_entries},
+    {"entry", get_entry},
+    {"remaining", remaining},
+    {"lastSequence", last_sequence},
+    {NULL, NULL},
 };

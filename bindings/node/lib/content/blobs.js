@@ -65,7 +65,7 @@ class BlobReader {
   close() {
     if (this.#isOpen) {
       this.#isOpen = false;
-      this.#gate.end(() => { native.closeBlob(this.#handle); });
+      this.#gate.end(() => { native.closeHandle(this.#handle); });
     }
   }
 }
@@ -109,7 +109,7 @@ class BlobWriter {
   discard() {
     if (this.#isOpen) {
       this.#isOpen = false;
-      this.#gate.end(() => { native.discardBlob(this.#handle); });
+      this.#gate.end(() => { native.closeHandle(this.#handle); });
     }
   }
 }

@@ -36,7 +36,7 @@ function followImport(core, hold, paths, options) {
   core.check();
   return new Follower(toOptions(options).signal, async function* follow(wait) {
     const handle = native.openImport(core.handle, ...given);
-    const leave = core.atEnd(() => native.closeImport(handle));
+    const leave = core.atEnd(() => native.closeHandle(handle));
     try {
       for (;;) {
         const found = await wait((signal) => hold(runWatched({ ...options, signal },
@@ -48,7 +48,7 @@ function followImport(core, hold, paths, options) {
       }
     } finally {
       leave();
-      native.closeImport(handle);
+      native.closeHandle(handle);
     }
   });
 }

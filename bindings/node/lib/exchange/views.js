@@ -63,7 +63,7 @@ class View {
   close() {
     if (this.#isOpen) {
       this.#isOpen = false;
-      this.#gate.end(() => { native.closeView(this.#handle); });
+      this.#gate.end(() => { native.closeHandle(this.#handle); });
     }
   }
 }

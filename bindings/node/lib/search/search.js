@@ -101,7 +101,7 @@ class Search {
   close() {
     if (this.#isOpen) {
       this.#isOpen = false;
-      this.#gate.end(() => { native.closeSearch(this.#handle); });
+      this.#gate.end(() => { native.closeHandle(this.#handle); });
     }
   }
 }

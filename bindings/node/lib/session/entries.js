@@ -90,7 +90,7 @@ class EntryIterator {
 
   #close() {
     if (this.#cursor !== null) {
-      native.closeCursor(this.#cursor);
+      native.closeHandle(this.#cursor);
       this.#cursor = null;
       this.#batch = [];
       this.#next = 0;

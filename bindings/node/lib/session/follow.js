@@ -78,7 +78,7 @@ class Tail {
     try {
       return readBatch(cursor, 1)[0]?.sequence ?? 0;
     } finally {
-      native.closeCursor(cursor);
+      native.closeHandle(cursor);
     }
   }
 
@@ -86,7 +86,7 @@ class Tail {
   #skipAll() {
     const cursor = this.#open(0, 0);
     const seen = native.remaining(cursor);
-    native.closeCursor(cursor);
+    native.closeHandle(cursor);
     const last = seen === 0 ? 0 : this.#sequenceAt(seen - 1);
     if (last <= this.#passed) {
       this.#seen = seen;
@@ -113,7 +113,7 @@ class Tail {
       this.#lastSequence = native.lastSequence(cursor) || this.#lastSequence;
       this.#seen = seen;
     } finally {
-      native.closeCursor(cursor);
+      native.closeHandle(cursor);
     }
   }
 }

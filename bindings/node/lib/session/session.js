@@ -335,7 +335,7 @@ class Session {
       this.#ends.forEach((end) => { end(); });
       this.#gate.end(() => {
         this.#core.claimed.delete(this.#raw);
-        native.closeSession(this.#raw);
+        native.closeHandle(this.#raw);
       });
     }
   }

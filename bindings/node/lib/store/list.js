@@ -39,7 +39,7 @@ function listSessions(core, options) {
     }
     return page;
   } finally {
-    native.closeList(list);
+    native.closeHandle(list);
   }
 }
 
@@ -58,7 +58,7 @@ function* iterate(core, options) {
       }
     }
   } finally {
-    native.closeList(list);
+    native.closeHandle(list);
   }
 }
 

@@ -375,34 +375,39 @@ napi_value handle_make(struct call *call, const struct handle_type *type, struct
     return value;
 }
 
-struct handle *handle_find(struct call *call, size_t index, const struct handle_type *type)
+/* What an argument refers to, a store or a handle; or NULL. */
+static void *external_of(struct call *call, size_t index)
 {
     napi_valuetype found = napi_undefined;
     napi_value value = call_arg(call, index);
     void *data = NULL;
-    struct handle *handle;
 
-    if (call->failed || !call_ok(call, napi_typeof(call->env, value, &found))) {
+    if (!call->failed && call_ok(call, napi_typeof(call->env, value, &found)) &&
+        found == napi_external) {
+        (void)call_ok(call, napi_get_value_external(call->env, value, &data));
+    }
+    return data;
+}
+
+/* closeHandle(handle): of any type, also one that was closed before. */
+static napi_value close_handle(struct call *call)
+{
+    struct handle *handle = external_of(call, 0);
+
+    if (handle == NULL) {
+        call_fail(call, WAL_EINVAL, "a handle is expected");
         return NULL;
     }
-    if (found != napi_external ||
-        !call_ok(call, napi_get_value_external(call->env, value, &data))) {
-        call_fail(call, WAL_EINVAL, "a %s is expected", type->name);
-        return NULL;
-    }
-    handle = data;
-    if (handle->type != type) {
-        call_fail(call, WAL_EINVAL, "a %s is expected", type->name);
-        return NULL;
-    }
-    return handle;
+    handle_close(handle);
+    return make_undefined(call);
 }
 
 struct handle *handle_get(struct call *call, size_t index, const struct handle_type *type)
 {
-    struct handle *handle = handle_find(call, index, type);
+    struct handle *handle = external_of(call, index);
 
-    if (handle == NULL) {
+    if (handle == NULL || handle->type != type) {
+        call_fail(call, WAL_EINVAL, "a %s is expected", type->name);
         return NULL;
     }
     if (!store_is_open(handle->store)) {
@@ -488,20 +493,13 @@ void store_end_run(struct store *store)
 /* The store of an argument, in any state; fails the call and returns NULL. */
 static struct store *find(struct call *call, size_t index)
 {
-    napi_valuetype found = napi_undefined;
-    napi_value value = call_arg(call, index);
-    void *data = NULL;
+    struct store *store = external_of(call, index);
 
-    if (call->failed || !call_ok(call, napi_typeof(call->env, value, &found))) {
-        return NULL;
-    }
-    if (found != napi_external ||
-        !call_ok(call, napi_get_value_external(call->env, value, &data)) ||
-        ((struct store *)data)->tag != store_tag) {
+    if (store == NULL || store->tag != store_tag) {
         call_fail(call, WAL_EINVAL, "a store is expected");
         return NULL;
     }
-    return data;
+    return store;
 }
 
 /* --- closing ------------------------------------------------------------ */
@@ -815,6 +813,9 @@ static napi_value open_now(struct call *call)
 }
 
 const struct call_method store_methods[] = {
-    {"open", open_store}, {"openSync", open_now}, {"close", close_store}, {"closeSync", close_now},
-    {"watch", watch},     {"unwatch", unwatch},   {"newest", newest},     {NULL, NULL},
+    {"open", open_store},   {"openSync", open_now},
+    {"close", close_store}, {"closeSync", close_now},
+    {"watch", watch},       {"unwatch", unwatch},
+    {"newest", newest},     {"closeHandle", close_handle},
+    {NULL, NULL},
 };

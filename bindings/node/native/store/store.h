@@ -57,8 +57,6 @@ napi_value handle_make(struct call *call, const struct handle_type *type, struct
  * a job has it alone. */
 struct handle *handle_get(struct call *call, size_t index, const struct handle_type *type);
 
-/* As handle_get, also when it is closed; for closing it. */
-struct handle *handle_find(struct call *call, size_t index, const struct handle_type *type);
 void handle_close(struct handle *handle);
 
 /* Of jobs: begin and end of the use of a handle. */

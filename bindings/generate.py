@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Makes C of a binding from the public headers and lists of what it has.
 
-  generate.py node|python|records SPEC OUTPUT
+  generate.py node|python|records|declarations SPEC OUTPUT
 
-`records` makes a module of Python, whose head is in records.txt. It reads
-structs.txt, which is for all bindings, and SPEC, the interface.txt of one. Each
+`records` makes a module of Python, and `declarations` one of TypeScript, of what
+records.txt says. It reads structs.txt, which is for all bindings, and SPEC, the
+interface.txt of one. Each
 line is one of these; a line that begins with spaces continues the one before.
 Names of fields are as in C; those of JavaScript are made of them.
 
@@ -72,6 +73,7 @@ import glob
 import os
 import re
 import sys
+import textwrap
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PATHS = ("path", "paths", "root", "directory", "exclude")
@@ -397,6 +399,41 @@ class Binding:
         function, name = self.cursors[cursor]
         return function, struct_of(self.headers.functions[function][1][1][0]), name
 
+    def lists_of_results(self):
+        """The lists of results: {struct: [(name, table of the items)]}."""
+        lists = {}
+        for how, _, function, words in self.calls:
+            if how.rstrip("?") in ("call", "job", "now"):
+                plan = self.plan(function, words)
+                structs = [struct_of(type_) for type_, _, _ in self.headers.functions[function][1]]
+                results = [s for s in structs if s.endswith(("_result", "_info")) and
+                           s + "_out" in self.tables]
+                if plan.lists:
+                    lists[results[-1]] = [(listed[0], listed[3]) for listed in plan.lists]
+                elif plan.cursor and self.info_of(plan.cursor[1])[2]:
+                    _, info, rows = self.info_of(plan.cursor[1])
+                    lists[(results or [info])[-1]] = [
+                        (rows, self.item_of(plan.cursor[1]) + "_out")]
+        return lists
+
+    def described(self):
+        """What records.txt has of each struct: the struct, its names, a sentence, (type, text) by
+        the names of fields, and then fields of its table and (name, table) of lists of structs."""
+        with open(os.path.join(ROOT, "bindings", "records.txt"), encoding="utf-8") as file:
+            text = re.sub(r"\n    +", " ", re.sub(r"^#.*\n", "", file.read(), flags=re.M))
+        lists = self.lists_of_results()
+        for head, sentence, rest in re.findall(r"^record (.*)\n  (.*)\n((?:  .*\n)*)", text, re.M):
+            struct, *names = head.split()
+            said = {}
+            for line in rest.splitlines():
+                field, type_, doc = re.fullmatch(r"  (-?\w+)(?: = ([^:]*))?(?:: (.*))?",
+                                                 line).groups()
+                said[self.name(field.lstrip("-"))] = ("-" if field[0] == "-" else type_, doc or "")
+            table = self.tables[struct + "_out"][1]
+            yield struct, names, sentence, said, [f for f in table if f["kind"] != "STRUCTS"], [
+                *lists.get(struct, ()),
+                *((f["name"], f["items"][1:]) for f in table if f["kind"] == "STRUCTS")]
+
     def listed(self, type_):
         """The table of what a callback is called with: that of a struct, or of its parameters."""
         struct = struct_of(self.headers.callbacks[type_][1][0][0])
@@ -704,6 +741,58 @@ class Node(Binding):
                 "    return make_names(call, %s);\n}\n" % (name, function))
 
 
+    # --- records.txt ---
+
+    TYPES = {**dict.fromkeys(("U32", "U64", "I32", "I64", "MS", "DOUBLE"), "number"),
+             **dict.fromkeys(("OR_NULL", "ID", "NO_DIGEST"), "string | null"),
+             **dict.fromkeys(("BOOL", "FLAG"), "boolean"), "CODE": "ErrorCode | null",
+             "U64_OR_NULL": "number | null", "COUNTS": "Record<string, number>",
+             "ERROR": "WalError | null"}
+    GIVEN = {"Any": "any", "dict[str, Any] | None": "JsonObject | null"}
+
+    def type_of(self, field):
+        """The type of a field in TypeScript."""
+        if field["kind"] == "NAME":
+            return " | ".join("'%s'" % name for name in re.findall(r'"(\w+)"', field["names"]))
+        return self.TYPES.get(field["kind"], "string")
+
+    def item_type(self, table, records):
+        """The type of an item of a list."""
+        struct, fields = self.tables[table]
+        if struct in records:
+            return records[struct]
+        if len(fields) == 1:
+            return self.type_of(fields[0]).replace(" | null", "")
+        return "{ %s }" % "; ".join(
+            "%s: %s" % (field["name"], self.type_of(field)) for field in fields)
+
+    def declarations(self):
+        """The interfaces of what records.txt lists."""
+        records, made = {}, [
+            "// What calls return: see index.d.ts.\n\n"
+            "import type { ErrorCode, JsonObject, WalError } from './index.js';\n"]
+        for struct, names, sentence, said, table, lists in self.described():
+            records[struct] = names[-1]
+            lines = ["/** %s */" % sentence, "export interface %s {" % names[-1]]
+            fields = [(f["name"], self.type_of(f), f["kind"]) for f in table]
+            fields += [(name, self.item_type(items, records) + "[]", "") for name, items in lists]
+            most = {f["name"]: int(f["mask"]) for f in self.tables[struct + "_out"][1]
+                    if f["kind"] == "STRUCTS" and "mask" in f}
+            for name, type_, kind in fields:
+                given, doc = said.get(name, (None, ""))
+                if name in most:
+                    doc = "%s At most the first %s." % (doc, "{:,}".format(most[name]))
+                if given != "-":
+                    doc = re.sub(r"`(\w+)`", lambda m: "`%s`" % self.name(m[1]), doc)
+                    doc = re.sub(r"\bNone\b", "undefined" if kind == "OR_NONE" else "null", doc)
+                    doc = doc.replace("False:", "false:")
+                    doc = "\n   * ".join(textwrap.wrap(doc, 90))
+                    lines += ["  /** %s */" % doc] if doc else []
+                    lines.append("  %s: %s;" % (name, self.GIVEN.get(given, type_)))
+            made.append("\n".join([*lines, "}"]) + "\n")
+        return "\n".join(made)
+
+
 class Python(Binding):
     VALUE = "args[%d]"
     VARIABLES = {**Binding.VARIABLES, "structs": ("void *{name}", "{place}")}
@@ -956,23 +1045,6 @@ class Python(Binding):
              **dict.fromkeys(("BOOL", "FLAG"), "bool"), "U64_OR_NULL": "int | None",
              "DOUBLE": "float", "COUNTS": "dict[str, int]", "ERROR": "Error | None"}
 
-    def lists_of_results(self):
-        """The lists of results: {struct: [(name, table of the items)]}."""
-        lists = {}
-        for how, _, function, words in self.calls:
-            if how.rstrip("?") == "call":
-                plan = self.plan(function, words)
-                structs = [struct_of(type_) for type_, _, _ in self.headers.functions[function][1]]
-                results = [s for s in structs if s.endswith(("_result", "_info")) and
-                           s + "_out" in self.tables]
-                if plan.lists:
-                    lists[results[-1]] = [(listed[0], listed[3]) for listed in plan.lists]
-                elif plan.cursor and self.info_of(plan.cursor[1])[2]:
-                    _, info, rows = self.info_of(plan.cursor[1])
-                    lists[(results or [info])[-1]] = [
-                        (rows, self.item_of(plan.cursor[1]) + "_out")]
-        return lists
-
     def item_type(self, table, records):
         """The type of an item of a list, and what makes it of the item of a row."""
         struct, fields = self.tables[table]
@@ -982,65 +1054,53 @@ class Python(Binding):
             return self.TYPES[fields[0]["kind"]].replace(" | None", ""), None
         return "tuple[%s]" % ", ".join(self.TYPES[f["kind"]] for f in fields), "values"
 
-    def record(self, struct, name, text, said, lists, records):
-        """A class for a table, of which `said` has (type, text) by the names of fields."""
-        fields, makers = [], {}
-        for field in self.tables[struct + "_out"][1]:
-            kind, more = field["kind"], ""
-            if kind == "NAME":
-                names = re.findall(r'"\w+"', field["names"])
-                more = " %s or %s." % (", ".join(names[:-1]), names[-1])
-            if kind == "STRUCTS":
-                lists = [*lists, (field["name"], field["items"][1:])]
-            else:
-                fields.append((field["name"], self.TYPES.get(kind, "str"), more))
-                if kind == "CODE":
-                    makers[field["name"]] = "code_of"
-        for listed, table in lists:
-            type_, maker = self.item_type(table, records)
-            fields.append((listed, "tuple[%s, ...]" % type_, ""))
-            makers[listed] = "tuples(%s)" % (maker or "")
-        lines = ["class %s(Record):" % name, '    """%s"""' % text, ""]
-        for field, type_, more in fields:
-            given, doc = said.get(field, (None, ""))
-            if given != "-":
-                lines.append("    %s: %s" % (field, given or type_))
-                doc = (doc + more).strip()
-                lines += ['    """%s"""' % doc] if doc else []
-        if makers:
-            lines += ["", "    _makers = {%s}" % ", ".join(
-                '"%s": %s' % maker for maker in makers.items())]
-        return "\n".join(lines) + "\n"
-
     def records(self):
         """The module of the classes that records.txt lists."""
-        with open(os.path.join(ROOT, "bindings", "records.txt"), encoding="utf-8") as file:
-            text = re.sub(r"\n    +", " ", re.sub(r"^#.*\n", "", file.read(), flags=re.M))
-        lists, records = self.lists_of_results(), {}
-        made = ['"""What calls return."""\n\nfrom __future__ import annotations\n\n'
-                "from typing import Any\n\nfrom ._errors import Error, code_of\n"
-                "from ._record import Record, tuples, values\n"]
-        for head, sentence, rest in re.findall(r"^record (.*)\n  (.*)\n((?:  .*\n)*)", text, re.M):
-            struct, name = head.split()
-            said = {}
-            for line in rest.splitlines():
-                field, type_, doc = re.fullmatch(r"  (-?\w+)(?: = ([^:]*))?(?:: (.*))?",
-                                                 line).groups()
-                said[field.lstrip("-")] = ("-" if field[0] == "-" else type_, doc or "")
+        records, made = {}, [
+            '"""What calls return."""\n\nfrom __future__ import annotations\n\n'
+            "from typing import Any\n\nfrom ._errors import Error, code_of\n"
+            "from ._record import Record, tuples, values\n"]
+        for struct, (name, *_), sentence, said, table, lists in self.described():
             records[struct] = name
-            made.append(self.record(struct, name, sentence, said, lists.get(struct, ()), records))
+            fields, makers = [], {}
+            for field in table:
+                more = ""
+                if field["kind"] == "NAME":
+                    names = re.findall(r'"\w+"', field["names"])
+                    more = " %s or %s." % (", ".join(names[:-1]), names[-1])
+                fields.append((field["name"], self.TYPES.get(field["kind"], "str"), more))
+                if field["kind"] == "CODE":
+                    makers[field["name"]] = "code_of"
+            for listed, items in lists:
+                type_, maker = self.item_type(items, records)
+                fields.append((listed, "tuple[%s, ...]" % type_, ""))
+                makers[listed] = "tuples(%s)" % (maker or "")
+            lines = ["class %s(Record):" % name, '    """%s"""' % sentence, ""]
+            for field, type_, more in fields:
+                given, doc = said.get(field, (None, ""))
+                if given != "-":
+                    lines.append("    %s: %s" % (field, given or type_))
+                    doc = (doc + more).strip()
+                    lines += ['    """%s"""' % doc] if doc else []
+            if makers:
+                lines += ["", "    _makers = {%s}" % ", ".join(
+                    '"%s": %s' % maker for maker in makers.items())]
+            made.append("\n".join(lines) + "\n")
         return "\n\n".join(made)
 
 
 def main():
-    if len(sys.argv) != 4 or sys.argv[1] not in ("node", "python", "records"):
+    if len(sys.argv) != 4 or sys.argv[1] not in ("node", "python", "records", "declarations"):
         print(__doc__, file=sys.stderr)
         return 2
     what, spec, output = sys.argv[1:]
-    binding = (Node if what == "node" else Python)(spec, Headers())
-    with open(output, "w", encoding="utf-8") as file:
-        file.write(binding.records() if what == "records" else
-                   "/* Made by bindings/generate.py. */\n" + binding.text())
+    binding = (Node if what in ("node", "declarations") else Python)(spec, Headers())
+    made = getattr(binding, what)() if what in ("records", "declarations") else (
+        "/* Made by bindings/generate.py. */\n" + binding.text())
+    # At once: another build may read it.
+    with open(output + ".new", "w", encoding="utf-8") as file:
+        file.write(made)
+    os.replace(output + ".new", output)
     return 0
 
 

@@ -35,6 +35,14 @@
 
 /// <reference types="node" />
 
+// Of records.d.ts, which bindings/generate.py makes, is what calls return.
+export * from './records.js';
+import type {
+  BackupResult, CheckpointInfo, Claim, CompactStoreResult, Document, FileChanges, Head,
+  ImportClient, ImportResult, MigrateResult, RewindResult, SalvageResult, SearchUpdate,
+  SessionInfo, StoreInfo, TransferResult, ViewFlushResult, ViewImportResult, ViewInfo,
+} from './records.js';
+
 // -------------------------------------------------------------- errors ---
 
 /** Codes of errors: those of agentwal.h. */
@@ -115,33 +123,6 @@ export interface OpenOptions {
   schemaVersion?: number;
 }
 
-export interface StoreInfo {
-  /** null, or the code of the reason why appends are refused. */
-  status: ErrorCode | null;
-  formatVersion: number;
-  /** What recovery found at the end of the log. */
-  tail: 'clean' | 'torn' | 'ambiguous' | 'damaged';
-  uuid: string;
-  tailSegment: number;
-  tailOffset: number;
-  tailSize: number;
-  tailSequence: number;
-  sessions: number;
-  lastSequence: number;
-  segments: number;
-  logBytes: number;
-  diskBytes: number;
-  groups: number;
-  syncs: number;
-  acknowledged: number;
-  queued: number;
-  packSegments: number;
-  packBytes: number;
-  packDiskBytes: number;
-  /** null, or the code of a failure of a queued operation that no call has reported. */
-  queueStatus: ErrorCode | null;
-}
-
 /** How a call that runs for long is watched and stopped. Such a call runs in a
  * separate thread. */
 export interface Progress {
@@ -162,7 +143,7 @@ export class Store {
   static memory(options?: Pick<OpenOptions, 'queueLimit' | 'schemaVersion'>): Store;
   /** Migrates the store at a path to the format of this version. */
   static migrate(path: string | URL, options?: OpenOptions):
-    Promise<{ from: number; to: number; sessions: number }>;
+    Promise<MigrateResult>;
   /** Makes a new store at `out` from all that can be read of a damaged one. */
   static salvage(path: string | URL, out: string | URL,
     options?: Progress & { networkFs?: boolean }): Promise<SalvageResult>;
@@ -248,17 +229,6 @@ export class Store {
   acceptDamage(): Promise<void>;
 }
 
-export interface SalvageResult {
-  sessions: number; entries: number; documents: number; blobs: number;
-  deletedSessions: number; lostEntries: number; lostBlobs: number; losses: number;
-  /** At most the first 1,000 losses. */
-  reports: {
-    kind: 'range' | 'blob' | 'session' | 'entry' | 'head' | 'document' | 'checkpoint';
-    sessionId: string; entryId: string; firstSequence: number; lastSequence: number;
-    file: string; offset: number; size: number; reason: string;
-  }[];
-}
-
 export interface CompactStoreOptions extends Progress {
   /** Leave no byte of what was deleted or redacted in any file of the store. */
   erase?: boolean;
@@ -278,27 +248,6 @@ export interface CompactStoreOptions extends Progress {
   rate?: number;
 }
 
-export interface CompactStoreResult {
-  segments: number; rewritten: number; refused: number;
-  bytesBefore: number; bytesAfter: number; deadBytes: number;
-  keptRecords: number; droppedRecords: number; erasedRecords: number;
-  droppedContents: number;
-  /** One for each segment that is damaged and was left as it is. */
-  refusals: WalError[];
-  /** Processes that keep replaced files, as long as a handle points to them; this one too. */
-  readers: { processId: number; bytes: number }[];
-  /** Of a dry run: one for each session that has records. */
-  sessions: {
-    id: string; number: number; deleted: boolean;
-    ownBytes: number; sharedBytes: number; reclaimableBytes: number;
-  }[];
-}
-
-export interface BackupResult {
-  segments: number; copied: number; removed: number;
-  bytes: number; sharedBytes: number; lastSequence: number;
-}
-
 export interface TransferOptions extends Progress {
   /** Ids; default: all sessions. */
   sessions?: string[];
@@ -315,20 +264,6 @@ export interface IntakeOptions extends TransferOptions {
   branchName?: string;
 }
 
-export interface TransferResult {
-  created: number; continued: number; unchanged: number; refused: number;
-  entries: number; documents: number; differingDocuments: number; bytes: number;
-  /** Sessions that were made as branches. */
-  branched: number;
-  reports: {
-    kind: 'created' | 'continued' | 'unchanged' | 'refused' | 'document' | 'branched';
-    sessionId: string; key: string; entries: number; documents: number;
-    /** The branch that has what the other store went on with; empty: the session itself has it. */
-    branchId: string;
-    error: WalError | null;
-  }[];
-}
-
 /** onProgress is called with bytes of the source that is read, and its size. */
 export interface ImportOptions extends Progress {
   /** The only dialect to accept; default: detected. */
@@ -338,27 +273,6 @@ export interface ImportOptions extends Progress {
   /** Which files below directories are sources; default: those that are
    * sessions of a client. */
   select?: 'clients' | 'all' | 'others';
-}
-
-export interface ImportResult {
-  sources: number; sessions: number; appended: number; duplicates: number;
-  failed: number; bytes: number;
-  /** Files that were not imported, by kind: `credentials`, `settings`, ... */
-  leftOut: Record<string, number>;
-  reports: {
-    kind: 'none' | 'file' | 'stream' | 'view' | 'directory';
-    path: string; dialect: string; sessionId: string; viewSession: string;
-    changedView: boolean; otherId: boolean;
-    lines: number; appended: number; duplicates: number;
-    checkpoints: number; bytes: number;
-    /** At most the first 1,000 of a source. */
-    issues: { path: string; reason: string; line: number; offset: number | null }[];
-    error: WalError | null;
-  }[];
-}
-
-export interface Claim {
-  sessionId: string; sessionNumber: number; processId: number; own: boolean;
 }
 
 // ------------------------------------------------------------ sessions ---
@@ -376,37 +290,6 @@ export interface SessionOptions {
   schemaVersion?: number;
   /** A Date, or milliseconds since 1970; default now. */
   created?: Date | number;
-}
-
-export interface SessionInfo {
-  id: string;
-  number: number;
-  cwd: string;
-  project: string;
-  title: string;
-  parentId: string;
-  source: string;
-  /** Parsed; of a listed session null: it is not read. */
-  metadata: JsonObject | null;
-  /** Id of the entry of the head `main`, or null. */
-  head: string | null;
-  /** The start of the first message of the user. */
-  firstText: string;
-  created: number;
-  updated: number;
-  entries: number;
-  inherited: number;
-  bytes: number;
-  documents: number;
-  lastSequence: number;
-  metadataVersion: number;
-  schemaVersion: number;
-  isFork: boolean;
-  isDamaged: boolean;
-  isDeleted: boolean;
-  isTrashed: boolean;
-  /** To another store: appends are refused. */
-  isMoved: boolean;
 }
 
 export interface ListOptions {
@@ -638,10 +521,6 @@ export interface FollowOptions {
   signal?: AbortSignal;
 }
 
-export interface Head {
-  name: string; stream: number; entryId: string; note: string; version: number;
-}
-
 export interface MoveHeadOptions {
   name?: string;
   stream?: number;
@@ -683,15 +562,6 @@ export interface DocumentChange {
 }
 
 // ----------------------------------------------------------- documents ---
-
-export interface Document {
-  key: string;
-  /** undefined of a listed key, and of a deletion. */
-  value: any;
-  version: number;
-  modified: number;
-  deleted: boolean;
-}
 
 export interface Documents {
   /** The document, or null; with `version` as that version left it. */
@@ -749,11 +619,6 @@ export interface CheckpointOptions {
   threads?: number;
 }
 
-export interface CheckpointInfo {
-  id: string; root: string; created: number; files: number; bytes: number;
-  newBlobs: number; newBytes: number; version: number; entryId: string | null;
-}
-
 export interface FileState {
   path: string;
   kind: 'absent' | 'file' | 'symlink';
@@ -763,21 +628,6 @@ export interface FileState {
   mtime: number;
   /** SHA-256 in hexadecimal; null when absent. */
   digest: string | null;
-}
-
-export interface FileChange {
-  path: string;
-  kindBefore: FileState['kind']; kindAfter: FileState['kind'];
-  modeBefore: number; modeAfter: number;
-  insertions: number; deletions: number;
-  binary: boolean; contentChanged: boolean; modeChanged: boolean;
-  /** Another program changed it since the checkpoint that was expected. */
-  changedElsewhere: boolean;
-}
-
-export interface FileChanges {
-  changes: FileChange[];
-  files: number; insertions: number; deletions: number; binary: number;
 }
 
 export interface Checkpoints {
@@ -806,20 +656,6 @@ export interface RewindOptions {
   expected?: string;
 }
 
-export interface RewindResult {
-  canRewind: boolean;
-  /** null, or why not. */
-  code: ErrorCode | null;
-  error: string;
-  filesChanged: number; insertions: number; deletions: number; binary: number;
-  changedElsewhere: number;
-  /** Checkpoint of the state before, or null. */
-  undo: string | null;
-  previousHead: string | null;
-  newHead: string | null;
-  changes: FileChange[];
-}
-
 // --------------------------------------------------------------- views ---
 
 export interface View {
@@ -837,20 +673,6 @@ export interface View {
   issues(): { offset: number; reason: string }[];
   /** Flushes and imports that were asked for before are completed. */
   close(): void;
-}
-
-export interface ViewInfo {
-  session: string; dialect: string; root: string;
-  deleted: boolean; redacted: boolean; unreadable: boolean;
-}
-
-export interface ViewFlushResult {
-  replaced: boolean; lines: number; bytes: number; entries: number;
-  sequence: number; unreadable: number;
-}
-
-export interface ViewImportResult {
-  lines: number; appended: number; duplicates: number; damaged: number; unknown: number;
 }
 
 // -------------------------------------------------------------- search ---
@@ -920,18 +742,6 @@ export interface SearchSession {
   hits: SearchHit[];
 }
 
-export interface SearchUpdate {
-  /** With an index; of them, those that were made or extended now. */
-  segments: number; built: number;
-  readBytes: number; textBytes: number;
-  /** Of all indexes, also of those in memory. */
-  indexBytes: number;
-  /** Records that could not be read. */
-  damaged: number;
-  /** Indexes that are kept in memory. */
-  unwritten: number;
-}
-
 /** Calls are made one after the other. */
 export interface Search {
   /** Finds the records that have all words of the text: words, "a phrase",
@@ -960,7 +770,7 @@ export const viewDialects: readonly string[];
 export const importDialects: readonly string[];
 /** Folders of clients whose session files are known by their path; dialect empty: they cannot be
  * read; folder null: unknown. */
-export function importClients(): { name: string; dialect: string; folder: string | null }[];
+export function importClients(): ImportClient[];
 /** Counts what Store.import would import. */
 export function scanImport(paths: string | URL | (string | URL)[], options?: ImportOptions):
   Promise<ImportResult>;

@@ -22,6 +22,7 @@ fi
 cd "$here"
 mkdir -p prebuilds
 objcopy --strip-all "$binary" "prebuilds/linux-$(node -p process.arch).node"
+python3 ../generate.py declarations native/interface.txt records.d.ts
 cp ../../LICENSE LICENSE
 for library in libssl-dev liblz4-dev zlib1g-dev libzstd-dev libdeflate-dev libsqlite3-dev; do
     printf 'The binary contains code of %s:\n\n' "${library%-dev}"

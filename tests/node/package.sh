@@ -29,7 +29,7 @@ if [ "${AGENTWAL_LONG:-}" = 1 ]; then
     copy .
     (cd packages && ../sources/bindings/node/pack.sh >/dev/null)
 else
-    copy bindings/node engine/include convert/include LICENSE
+    copy bindings/{generate.py,structs.txt,records.txt,node} {engine,convert,search}/include LICENSE
     sources/bindings/node/pack.sh --binary "$AGENTWAL_BUILD/node/agentwal.node" \
         "$PWD/packages" >/dev/null
 fi
@@ -48,7 +48,7 @@ const found = Object.keys(scripts).filter((name) =>
 if (found.length + Object.keys(dependencies).length > 0) {
     throw new Error(JSON.stringify([found, dependencies]));
 }'
-for file in LICENSE README.md index.d.ts index.mjs lib/index.js NOTICE; do
+for file in LICENSE README.md index.d.ts records.d.ts index.mjs lib/index.js NOTICE; do
     [ -s "package/$file" ] || fail "it has no $file"
 done
 for name in native test bench node_modules build CMakeLists.txt; do

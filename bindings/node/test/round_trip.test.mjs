@@ -188,9 +188,9 @@ test('the state of a store counts what it has', async (t) => {
   assert.equal(info.queueStatus, null);
 });
 
-// The names of the properties that index.d.ts has for an interface.
+// The names of the properties that records.d.ts has for an interface.
 function declared(name) {
-  const text = readFileSync(new URL('../index.d.ts', import.meta.url), 'utf8');
+  const text = readFileSync(new URL('../records.d.ts', import.meta.url), 'utf8');
   const [, body] = new RegExp(`^export interface ${name} \\{\n(.*?)^\\}`, 'ms').exec(text);
   return [...body.matchAll(/^ {2}(\w+)\??:/gm)].map((match) => match[1]).sort();
 }

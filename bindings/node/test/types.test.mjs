@@ -24,15 +24,15 @@ function typescript() {
 // of properties of interfaces.
 function readDeclarations() {
   const ts = typescript();
-  const file = local('../index.d.ts');
-  const source = ts.createSourceFile(file, ts.sys.readFile(file), ts.ScriptTarget.ES2022, true);
+  const [source, records] = ['../index.d.ts', '../records.d.ts'].map((name) =>
+    ts.createSourceFile(name, ts.sys.readFile(local(name)), ts.ScriptTarget.ES2022, true));
   const found = { values: new Set(), classes: {}, interfaces: {} };
   const isPrivate = (node) => (node.modifiers ?? []).some(
     (one) => one.kind === ts.SyntaxKind.PrivateKeyword);
   const namesOf = (node) => node.members
     .filter((member) => member.name !== undefined && !isPrivate(member))
-    .map((member) => member.name.getText(source));
-  for (const node of source.statements) {
+    .map((member) => member.name.getText());
+  for (const node of [...source.statements, ...records.statements]) {
     if (ts.isClassDeclaration(node)) {
       found.values.add(node.name.text);
       found.classes[node.name.text] = new Set(namesOf(node));
@@ -40,7 +40,7 @@ function readDeclarations() {
       found.values.add(node.name.text);
     } else if (ts.isVariableStatement(node)) {
       for (const one of node.declarationList.declarations) {
-        found.values.add(one.name.getText(source));
+        found.values.add(one.name.getText());
       }
     } else if (ts.isInterfaceDeclaration(node)) {
       found.interfaces[node.name.text] = new Set(namesOf(node));

@@ -32,8 +32,8 @@ function checkPositive(options, name) {
 // flags, deadPercent, maxBytes, rate; no limit is a rate that no disk has.
 function compactArguments(options) {
   const rate = checkPositive(options, 'rate');
-  return [toFlags(COMPACT, options), checkPositive(options, 'deadPercent'), checkPositive(options, 'maxBytes'),
-    rate === Infinity ? Number.MAX_SAFE_INTEGER : rate];
+  return [toFlags(COMPACT, options), checkPositive(options, 'deadPercent'),
+    checkPositive(options, 'maxBytes'), rate === Infinity ? Number.MAX_SAFE_INTEGER : rate];
 }
 
 async function compact(core, options) {

@@ -86,24 +86,6 @@ const struct wal__block_form wal__claude_blocks = {
 
 /* --- paths and ids ------------------------------------------------------- */
 
-#define FOLDER_MAX 200 /* UTF-16 units of a folder's name */
-
-/* Appends the absolute value of the hash in base 36. */
-static void add_hash(struct wal__model_path *path, int32_t hash)
-{
-    uint32_t rest = hash < 0 ? 0 - (uint32_t)hash : (uint32_t)hash;
-    char digits[16];
-    size_t at = sizeof(digits) - 1;
-
-    digits[at] = '\0';
-    do {
-        digits[--at] = "0123456789abcdefghijklmnopqrstuvwxyz"[rest % 36];
-        rest /= 36;
-    } while (rest > 0);
-    wal__model_path_add(path, "-");
-    wal__model_path_add(path, digits + at);
-}
-
 /* Splits SESSION~agent-ID; *agent is empty if the id has no agent. */
 static void claude_split_id(struct wal__json_span id, struct wal__arena *arena,
                             struct wal__json_span *session, struct wal__json_span *agent)
@@ -126,42 +108,7 @@ static void claude_split_id(struct wal__json_span id, struct wal__arena *arena,
     }
 }
 
-/* Appends the folder of a directory: its UTF-16 units, with dashes for all but ASCII letters and
- * digits; a long name is truncated and gets a hash. */
-static void add_folder(struct wal__model_path *path, struct wal__json_span cwd)
-{
-    const uint8_t *at = cwd.size > 2 ? cwd.data + 1 : NULL;
-    const uint8_t *end = cwd.size > 2 ? cwd.data + cwd.size - 1 : NULL;
-    size_t count = 0;
-    int32_t hash = 0;
-    uint32_t code;
-
-    while (at < end && wal__json_character_read(&at, end, &code)) {
-        uint32_t units[2] = {code, 0};
-        unsigned size = code > 0xFFFF ? 2 : 1;
-        if (size == 2) {
-            units[0] = 0xD800 + ((code - 0x10000) >> 10);
-            units[1] = 0xDC00 + ((code - 0x10000) & 0x3FF);
-        }
-        for (unsigned i = 0; i < size; i++) {
-            char name[2] = {(char)(((units[i] >= '0' && units[i] <= '9') ||
-                                    (units[i] >= 'A' && units[i] <= 'Z') ||
-                                    (units[i] >= 'a' && units[i] <= 'z'))
-                                       ? units[i]
-                                       : '-'),
-                            '\0'};
-            hash = (int32_t)((uint32_t)hash * 31 + units[i]);
-            if (count++ < FOLDER_MAX) {
-                wal__model_path_add(path, name);
-            }
-        }
-    }
-    if (count == 0) {
-        wal__model_path_add(path, "-");
-    } else if (count > FOLDER_MAX) {
-        add_hash(path, hash);
-    }
-}
+#define FOLDER_MAX 200 /* UTF-16 units of a folder's name */
 
 /* Returns projects/FOLDER/UUID.jsonl, for a subagent projects/FOLDER/UUID/subagents/agent-ID.jsonl.
  * NULL: no memory. */
@@ -183,7 +130,7 @@ static const char *claude_path(const struct wal__model_session *session, uint32_
     }
     wal__model_path_init(&path, arena);
     wal__model_path_add(&path, "projects/");
-    add_folder(&path, session->cwd);
+    wal__model_path_add_folder(&path, session->cwd, FOLDER_MAX);
     wal__model_path_add(&path, "/");
     wal__model_path_add_id(&path, id);
     if (agent.size > 0) {

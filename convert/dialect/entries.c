@@ -126,15 +126,6 @@ static const struct wal__field message_fields[] = {
     {.key = NULL},
 };
 
-/* Other names for entries_usage. */
-static const struct wal__field api_usage[] = {
-    {"input_tokens", WAL__USAGE_AT(input), .kind = WAL__FIELD_NUMBER},
-    {"output_tokens", WAL__USAGE_AT(output), .kind = WAL__FIELD_NUMBER},
-    {"cache_read_input_tokens", WAL__USAGE_AT(cache_read), .kind = WAL__FIELD_NUMBER},
-    {"cache_creation_input_tokens", WAL__USAGE_AT(cache_write), .kind = WAL__FIELD_NUMBER},
-    {.key = NULL},
-};
-
 static const struct wal__word roles[] = {
     {"user",
      WAL__ROLE_USER,
@@ -174,7 +165,7 @@ static bool emit_message(struct entry *entry)
         wal__word_read(nested.value.kind == WAL__JSON_OBJECT ? nested.value.span : entry->payload,
                        message_fields, roles, &to->role, to, &item->fields,
                        &role) != WAL__JSON_OK ||
-        wal__fields_read(to->usage, api_usage, &item->usage, NULL) != WAL__JSON_OK ||
+        wal__fields_read(to->usage, wal__usage_fields, &item->usage, NULL) != WAL__JSON_OK ||
         wal__fields_read(to->usage, entries_usage, &item->usage, NULL) != WAL__JSON_OK) {
         return false;
     }

@@ -160,14 +160,6 @@ static const struct wal__field message_fields[] = {
     {.key = NULL},
 };
 
-static const struct wal__field usage_fields[] = {
-    {"input_tokens", WAL__USAGE_AT(input), .kind = WAL__FIELD_NUMBER},
-    {"output_tokens", WAL__USAGE_AT(output), .kind = WAL__FIELD_NUMBER},
-    {"cache_read_input_tokens", WAL__USAGE_AT(cache_read), .kind = WAL__FIELD_NUMBER},
-    {"cache_creation_input_tokens", WAL__USAGE_AT(cache_write), .kind = WAL__FIELD_NUMBER},
-    {.key = NULL},
-};
-
 /* Token counts of a record: those of the prompt include what was read from a cache, or written to
  * one. */
 static const struct wal__field count_fields[] = {
@@ -184,7 +176,7 @@ static bool read_usage(struct record *record)
     struct wal__model_usage *usage = &record->entry.item.usage;
     uint64_t cached;
 
-    if (wal__fields_read(record->entry.usage, usage_fields, usage, NULL) != WAL__JSON_OK) {
+    if (wal__fields_read(record->entry.usage, wal__usage_fields, usage, NULL) != WAL__JSON_OK) {
         return false;
     }
     if (record->counts.size == 0) {
@@ -439,29 +431,6 @@ struct writer {
     bool session_id_changed;       /* the source's records have another id */
 };
 
-/* Appends the folder of a directory: its UTF-16 units, with dashes for all but ASCII letters and
- * digits. */
-static void add_folder(struct wal__model_path *path, struct wal__json_span cwd)
-{
-    const uint8_t *at = cwd.size > 2 ? cwd.data + 1 : NULL;
-    const uint8_t *end = cwd.size > 2 ? cwd.data + cwd.size - 1 : NULL;
-    uint32_t code;
-
-    if (at == NULL) {
-        wal__model_path_add(path, "-");
-    }
-    while (at < end && wal__json_character_read(&at, end, &code)) {
-        bool is_plain = (code >= '0' && code <= '9') || (code >= 'A' && code <= 'Z') ||
-                        (code >= 'a' && code <= 'z');
-        char name[] = "-";
-
-        if (is_plain) {
-            name[0] = (char)code;
-        }
-        wal__model_path_add(path, code > 0xFFFF ? "--" : name);
-    }
-}
-
 /* Returns projects/FOLDER/chats/UUID.jsonl. NULL: no memory. */
 static const char *qwen_path(const struct wal__model_session *session, uint32_t stream,
                              struct wal__arena *arena)
@@ -475,7 +444,7 @@ static const char *qwen_path(const struct wal__model_session *session, uint32_t 
     }
     wal__model_path_init(&path, arena);
     wal__model_path_add(&path, "projects/");
-    add_folder(&path, session->cwd);
+    wal__model_path_add_folder(&path, session->cwd, SIZE_MAX);
     wal__model_path_add(&path, "/chats/");
     wal__model_path_add_id(&path, id);
     wal__model_path_add(&path, ".jsonl");

@@ -82,6 +82,14 @@ static const struct wal__word block_words[] = {
     {.name = NULL},
 };
 
+const struct wal__field wal__usage_fields[] = {
+    {"input_tokens", WAL__USAGE_AT(input), .kind = WAL__FIELD_NUMBER},
+    {"output_tokens", WAL__USAGE_AT(output), .kind = WAL__FIELD_NUMBER},
+    {"cache_read_input_tokens", WAL__USAGE_AT(cache_read), .kind = WAL__FIELD_NUMBER},
+    {"cache_creation_input_tokens", WAL__USAGE_AT(cache_write), .kind = WAL__FIELD_NUMBER},
+    {.key = NULL},
+};
+
 static void finish_image(struct wal__arena *arena, struct source *source)
 {
     struct wal__model_block *block = &source->block;

@@ -26,6 +26,9 @@
 bool wal__content_read(struct wal__json_token content, struct wal__model_blocks *blocks,
                        uint32_t *fields);
 
+/* Token counts of Anthropic's API: fields of struct wal__model_usage. */
+extern const struct wal__field wal__usage_fields[];
+
 /* Adds the calls of an array in the form of OpenAI's API: {id, function: {name, arguments}}, where
  * arguments is a string with JSON; or {id, name, input or arguments}. False: no memory. */
 bool wal__content_read_calls(struct wal__json_token calls, struct wal__model_blocks *blocks);

@@ -1079,6 +1079,58 @@ void wal__model_path_add_id(struct wal__model_path *path, struct wal__json_span 
     add_hash(path, text);
 }
 
+/* Appends the hash by which truncated names of folders differ, as Claude Code does. */
+static void add_folder_hash(struct wal__model_path *path, int32_t hash)
+{
+    uint32_t rest = hash < 0 ? 0U - (uint32_t)hash : (uint32_t)hash;
+    char digits[16];
+    size_t at = sizeof(digits) - 1;
+
+    digits[at] = '\0';
+    do {
+        digits[--at] = "0123456789abcdefghijklmnopqrstuvwxyz"[rest % 36];
+        rest /= 36;
+    } while (rest > 0);
+    wal__model_path_add(path, "-");
+    wal__model_path_add(path, digits + at);
+}
+
+void wal__model_path_add_folder(struct wal__model_path *path, struct wal__json_span cwd,
+                                size_t most)
+{
+    const uint8_t *at = cwd.size > 2 ? cwd.data + 1 : NULL;
+    const uint8_t *end = cwd.size > 2 ? cwd.data + cwd.size - 1 : NULL;
+    size_t count = 0;
+    int32_t hash = 0;
+    uint32_t code;
+
+    while (at < end && wal__json_character_read(&at, end, &code)) {
+        uint32_t units[2] = {code, 0};
+        unsigned size = code > 0xFFFF ? 2 : 1;
+        if (size == 2) {
+            units[0] = 0xD800 + ((code - 0x10000) >> 10);
+            units[1] = 0xDC00 + ((code - 0x10000) & 0x3FF);
+        }
+        for (unsigned i = 0; i < size; i++) {
+            char name[2] = {(char)(((units[i] >= '0' && units[i] <= '9') ||
+                                    (units[i] >= 'A' && units[i] <= 'Z') ||
+                                    (units[i] >= 'a' && units[i] <= 'z'))
+                                       ? units[i]
+                                       : '-'),
+                            '\0'};
+            hash = (int32_t)((uint32_t)hash * 31 + units[i]);
+            if (count++ < most) {
+                wal__model_path_add(path, name);
+            }
+        }
+    }
+    if (count == 0) {
+        wal__model_path_add(path, "-");
+    } else if (count > most) {
+        add_folder_hash(path, hash);
+    }
+}
+
 void wal__model_path_add_time(struct wal__model_path *path, struct wal__json_span time, bool has_ms)
 {
     uint8_t text[WAL__MODEL_TIME_SIZE];

@@ -188,6 +188,11 @@ void wal__model_path_add(struct wal__model_path *path, const char *text);
  * ids have different names. */
 void wal__model_path_add_id(struct wal__model_path *path, struct wal__json_span id);
 
+/* Appends the folder of a directory: its UTF-16 units, with dashes for all but ASCII letters and
+ * digits; a name of more than `most` is truncated and gets a hash. */
+void wal__model_path_add_folder(struct wal__model_path *path, struct wal__json_span cwd,
+                                size_t most);
+
 /* Appends a time as YYYY-MM-DDThh-mm-ss, and -mmmZ if `has_ms` is set; the epoch if `time` is not a
  * time. */
 void wal__model_path_add_time(struct wal__model_path *path, struct wal__json_span time,

@@ -767,10 +767,12 @@ class Node(Binding):
             "%s: %s" % (field["name"], self.type_of(field)) for field in fields)
 
     def declarations(self):
-        """The interfaces of what records.txt lists."""
+        """The interfaces of what records.txt lists, and the codes of errors."""
         records, made = {}, [
             "// What calls return: see index.d.ts.\n\n"
-            "import type { ErrorCode, JsonObject, WalError } from './index.js';\n"]
+            "import type { JsonObject, WalError } from './index.js';\n",
+            "/** Codes of errors: those of agentwal.h. */\nexport type ErrorCode =%s;\n" %
+            "".join("\n  | '%s'" % code for code in self.headers.codes)]
         for struct, names, sentence, said, table, lists in self.described():
             records[struct] = names[-1]
             lines = ["/** %s */" % sentence, "export interface %s {" % names[-1]]

@@ -35,29 +35,15 @@
 
 /// <reference types="node" />
 
-// Of records.d.ts, which bindings/generate.py makes, is what calls return.
+// What calls return is of records.d.ts, which bindings/generate.py makes.
 export * from './records.js';
 import type {
-  BackupResult, CheckpointInfo, Claim, CompactStoreResult, Document, FileChanges, Head,
+  BackupResult, CheckpointInfo, Claim, CompactStoreResult, Document, ErrorCode, FileChanges, Head,
   ImportClient, ImportResult, MigrateResult, RewindResult, SalvageResult, SearchUpdate,
   SessionInfo, StoreInfo, TransferResult, ViewFlushResult, ViewImportResult, ViewInfo,
 } from './records.js';
 
 // -------------------------------------------------------------- errors ---
-
-/** Codes of errors: those of agentwal.h. */
-export type ErrorCode =
-  | 'WAL_EINVAL' | 'WAL_ENOTFOUND' | 'WAL_EEXISTS' | 'WAL_ECONFLICT'
-  | 'WAL_ETOOBIG' | 'WAL_ENOSPACE' | 'WAL_EIO' | 'WAL_ETORN' | 'WAL_ECORRUPT'
-  | 'WAL_EVERSION' | 'WAL_ELOCKED' | 'WAL_EPOISONED' | 'WAL_ENOMEM'
-  | 'WAL_EBUSY' | 'WAL_EREADONLY' | 'WAL_ENOTSTORE' | 'WAL_EFORKED'
-  | 'WAL_ENOPARENT' | 'WAL_EBADJSON' | 'WAL_EDAMAGED' | 'WAL_ENETWORK'
-  | 'WAL_EDEPENDENCY' | 'WAL_ECALLBACK' | 'WAL_ESCHEMA' | 'WAL_EREDACTED'
-  | 'WAL_ECLAIMED' | 'WAL_ELIMIT' | 'WAL_ELOCKFILE' | 'WAL_EOUTSIDE'
-  | 'WAL_ECHANGED' | 'WAL_EACCESS' | 'WAL_ENOTFILE' | 'WAL_ECLOSED'
-  | 'WAL_ETRASHED'
-  | 'WAL_EREMOTE'
-  | 'WAL_EFENCED';
 
 /** A call of the library failed. `message` says what failed, why, and what to
  * do. */

@@ -603,6 +603,8 @@ export interface CheckpointOptions {
   /** The entry at which the files are so; default: the head now; null: none. */
   entryId?: string | null;
   threads?: number;
+  /** Reject when a path cannot be recorded. */
+  allOrNone?: boolean;
 }
 
 export interface FileState {
@@ -618,7 +620,7 @@ export interface FileState {
 
 export interface Checkpoints {
   /** Records the state of files, before they are changed. Fulfils with null when
-   * checkpoints are off. */
+   * checkpoints are off. Rejects when no path can be recorded. */
   create(paths: string | string[], options?: CheckpointOptions): Promise<CheckpointInfo | null>;
   /** Records files as described; their contents must be blobs of the store. */
   import(files: (Pick<FileState, 'path' | 'kind'> & Partial<FileState>)[],

@@ -130,6 +130,7 @@ struct worker {
     struct wal__sha256_ctx sha256_ctx; /* for large unstored content */
     uint8_t *buffer;                   /* WAL__CHUNK_MAX bytes, allocated on demand */
     uint64_t end;                      /* sync end of content that was already stored */
+    bool is_refused;                   /* the present file is why the capture of it failed */
     /* The record after the last one found in each baseline: lists of the same files have it at the
      * same place. */
     uint32_t likely[WAL__CAPTURE_BASELINES];
@@ -154,6 +155,15 @@ enum wal_status wal__worktree_fail(struct wal_error *error, enum wal_status stat
         return wal__fail_at(error, status, sys_errno, path, 0, "%s failed", what);
     }
     return wal__fail_at(error, status, sys_errno, path, 0, "%s: %s", what, wal_status_text(status));
+}
+
+/* The same for a file that is captured; not for what the work tree is not the reason of. */
+static enum wal_status refuse(struct worker *worker, const struct wal__file_record *file,
+                              enum wal_status status, int sys_errno, const char *what,
+                              struct wal_error *error)
+{
+    worker->is_refused = status != WAL_ENOMEM;
+    return wal__worktree_fail(error, status, sys_errno, wal__file_path(file), what);
 }
 
 /* Times in whole seconds indicate a file system with one-second timestamps. */
@@ -310,8 +320,7 @@ static enum wal_status read_piece(struct file_reader *reader, size_t size, size_
                                           size - total, reader->got + total, &part, &sys_errno);
 
         if (status != WAL_OK) {
-            return wal__worktree_fail(error, status, sys_errno, wal__file_path(reader->file),
-                                      "reading");
+            return refuse(reader->worker, reader->file, status, sys_errno, "reading", error);
         }
         WAL__ASSERT(part <= size - total);
         total += part;
@@ -405,14 +414,14 @@ static enum wal_status read_regular(struct worker *worker, struct wal__file_reco
     /* The path was replaced by nothing or by another kind of file. */
     *changed = status == WAL_ENOTFOUND || status == WAL_ENOTFILE;
     if (status != WAL_OK) {
-        return *changed ? WAL_OK : wal__worktree_fail(error, status, sys_errno, path, "opening");
+        return *changed ? WAL_OK : refuse(worker, file, status, sys_errno, "opening", error);
     }
     status = file->size <= WAL__CHUNK_MAX ? read_small(&reader, error) : read_large(&reader, error);
     if (status == WAL_OK && !reader.changed) {
         status = reader.io->file_stat(reader.io->ctx, reader.from, &after, &sys_errno);
         reader.changed = status == WAL_OK && !stat_equal(stat, &after);
         if (status != WAL_OK) {
-            wal__worktree_fail(error, status, sys_errno, path, "reading its metadata");
+            refuse(worker, file, status, sys_errno, "reading its metadata", error);
         }
     }
     *changed = reader.changed;
@@ -444,7 +453,7 @@ static enum wal_status read_link(struct worker *worker, struct wal__file_record 
         return WAL_OK;
     }
     if (status != WAL_OK) {
-        return wal__worktree_fail(error, status, sys_errno, path, "reading the link");
+        return refuse(worker, file, status, sys_errno, "reading the link", error);
     }
     WAL__ASSERT(target.size <= WAL__PATH_MAX);
     file->size = target.size;
@@ -523,7 +532,7 @@ static enum wal_status capture_once(struct worker *worker, struct wal__file_reco
         status = WAL_OK; /* the kind is that of an absent file */
     }
     if (status != WAL_OK) {
-        return wal__worktree_fail(error, status, sys_errno, path, "reading its metadata");
+        return refuse(worker, file, status, sys_errno, "reading its metadata", error);
     }
     *file = (struct wal__file_record){.path = file->path};
     if (stat.kind == WAL__WORKTREE_ABSENT ||
@@ -531,6 +540,7 @@ static enum wal_status capture_once(struct worker *worker, struct wal__file_reco
         return WAL_OK;
     }
     if (stat.kind != WAL__WORKTREE_REGULAR && stat.kind != WAL__WORKTREE_SYMLINK) {
+        worker->is_refused = true;
         return wal__fail_at(error, WAL_ENOTFILE, 0, path, 0, "is a %s",
                             stat.kind == WAL__WORKTREE_DIRECTORY ? "directory"
                                                                  : "device, socket or pipe");
@@ -545,6 +555,7 @@ static enum wal_status capture_file(struct worker *worker, struct wal__file_reco
 {
     bool changed = true;
 
+    worker->is_refused = false;
     for (int i = 0; i < READ_ATTEMPTS_MAX && changed; i++) {
         enum wal_status status = capture_once(worker, file, &changed, error);
 
@@ -552,6 +563,7 @@ static enum wal_status capture_file(struct worker *worker, struct wal__file_reco
             return status;
         }
     }
+    worker->is_refused = changed;
     return changed ? wal__fail_at(error, WAL_ECHANGED, 0, wal__file_path(file), 0,
                                   "the file changed during each of %d attempts to read "
                                   "it; retry when no program writes it",
@@ -559,20 +571,53 @@ static enum wal_status capture_file(struct worker *worker, struct wal__file_reco
                    : WAL_OK;
 }
 
+/* --- workers ------------------------------------------------------------- */
+
 enum {
-    GRAIN = 8 /* paths of a claim, at least; they mostly share a directory */
+    GRAIN = 8,        /* paths of a claim, at least; they mostly share a directory */
+    UNRECORDED = 0xff /* kind of a file that became an issue */
 };
 
-/* --- workers ------------------------------------------------------------- */
+static enum wal_status add_issue(struct wal__capture_job *job, struct wal__file_record *file,
+                                 struct wal_error *error)
+{
+    enum wal_status status;
+
+    file->kind = UNRECORDED;
+    pthread_mutex_lock(&job->mutex);
+    status = wal__file_issues_add(job->capture->issues, file->path, error);
+    pthread_mutex_unlock(&job->mutex);
+    return status;
+}
+
+/* Removes the files that became issues from the list. */
+static void remove_unrecorded(struct wal__capture *capture, struct wal__files *files)
+{
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < files->count; i++) {
+        if (files->items[i].kind != UNRECORDED) {
+            files->items[kept++] = files->items[i];
+        }
+    }
+    files->count = kept;
+    wal__file_issues_sort(capture->issues);
+}
 
 static enum wal_status capture_item(void *ctx, void *state, uint32_t item, struct wal_error *error)
 {
     struct wal__capture_job *job = ctx;
     struct worker *worker = state;
 
+    struct wal__file_record *file = &job->files->items[item];
+    enum wal_status status;
+
     WAL__ASSERT(item < job->files->count);
     worker->job = job;
-    return capture_file(worker, &job->files->items[item], error);
+    status = capture_file(worker, file, error);
+    return status != WAL_OK && worker->is_refused && job->capture->issues != NULL
+               ? add_issue(job, file, error)
+               : status;
 }
 
 static void worker_end(void *ctx, void *state)
@@ -662,5 +707,8 @@ enum wal_status wal__capture(struct wal__capture *capture, struct wal__files *fi
     }
     capture->read_count = atomic_load(&job.read_count);
     job_deinit(&job);
+    if (status == WAL_OK && capture->issues != NULL) {
+        remove_unrecorded(capture, files);
+    }
     return status;
 }

@@ -37,6 +37,9 @@ struct wal__capture {
     /* The list whose paths say where a directory or a link counts as an absent file (SPEC.md 5.13);
      * NULL: the list that is captured. */
     const struct wal__files *names;
+    /* Unless NULL: receives the files that cannot be captured, sorted, which are then removed from
+     * the list. */
+    struct wal__file_issues *issues;
     /* Unless NULL: nothing is read. One byte per file, zeros on entry; set to 1 for files that
      * would have to be read, whose digests are zeros. */
     uint8_t *needs_read;
@@ -48,7 +51,8 @@ struct wal__capture {
 /*
  * Fills the records of `files`, whose paths are set. error->file is the first path that fails:
  * WAL_EACCESS, WAL_ENOTFILE, WAL_EOUTSIDE, WAL_EIO, WAL_ECHANGED (the file changed during each
- * attempt), or a status of writing blobs. On failure the records are undefined.
+ * attempt), which become issues if there is a list of them; or a status of writing blobs. On
+ * failure the records are undefined.
  */
 enum wal_status wal__capture(struct wal__capture *capture, struct wal__files *files,
                              struct wal_error *error) WAL_MUST_USE;

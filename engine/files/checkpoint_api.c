@@ -29,7 +29,10 @@ struct request {
     int64_t created_ms; /* 0: now */
     /* id of the entry to link it with; empty: the head `main`, if any */
     struct wal__span entry;
-    bool is_unlinked; /* link it with no entry */
+    bool is_unlinked;    /* link it with no entry */
+    bool is_all_or_none; /* a path that cannot be recorded fails the request */
+    /* of paths that cannot be recorded; NULL: one of these fails the request */
+    struct wal__file_issues *issues;
 };
 
 enum {
@@ -46,6 +49,7 @@ struct creation {
     uint32_t threads;
     int64_t created_ms;              /* 0: now */
     bool has_states;                 /* the caller gave states; nothing is captured */
+    struct wal__file_issues *issues; /* as in struct request */
     struct wal__files requested;     /* without states unless has_states */
     struct wal__checkpoint existing; /* version 0: there is none */
     struct wal__files existing_files;
@@ -70,7 +74,8 @@ static void creation_init(struct creation *creation, struct wal_session *session
     }
 }
 
-static void creation_deinit(struct creation *creation)
+/* Forgets what was requested and captured. */
+static void creation_empty(struct creation *creation)
 {
     wal__files_deinit(&creation->requested);
     wal__checkpoint_deinit(&creation->existing);
@@ -178,6 +183,7 @@ static enum wal_status capture(struct creation *creation, struct wal_error *erro
                                    .io = env->io->worktree,
                                    .blobs = creation->blobs,
                                    .threads = creation->threads,
+                                   .issues = creation->issues,
                                    .names = &creation->requested};
     enum wal_status status = wal__files_filter(&creation->captured, &creation->requested,
                                                &creation->existing_files, false, error);
@@ -284,11 +290,12 @@ static enum wal_status write_merged(struct creation *creation, struct wal__check
 
 /* The files that a request names, with states if it has them. *files is empty on entry. */
 static enum wal_status request_files(const struct request *request, const char *root,
-                                     struct wal__files *files, struct wal_error *error)
+                                     struct wal__file_issues *issues, struct wal__files *files,
+                                     struct wal_error *error)
 {
     return request->states != NULL
                ? wal__files_from_states(files, root, request->states, request->count, error)
-               : wal__files_from_paths(files, root, request->paths, request->count, error);
+               : wal__files_from_paths(files, root, request->paths, request->count, issues, error);
 }
 
 /* Resolves links among the directories of the paths. A root that cannot be opened has none;
@@ -310,12 +317,12 @@ static enum wal_status resolve_links(struct creation *creation, struct wal_error
     return status;
 }
 
-static enum wal_status create(struct creation *creation, const struct request *request,
-                              struct wal__checkpoint *made, struct wal__files *files,
-                              struct wal_error *error)
+/* Captures the files of the request that the checkpoint does not have yet. */
+static enum wal_status collect(struct creation *creation, const struct request *request,
+                               struct wal_error *error)
 {
-    enum wal_status status =
-        request_files(request, (const char *)creation->root.data, &creation->requested, error);
+    enum wal_status status = request_files(request, (const char *)creation->root.data,
+                                           creation->issues, &creation->requested, error);
 
     if (status == WAL_OK) {
         status = resolve_links(creation, error);
@@ -323,8 +330,36 @@ static enum wal_status create(struct creation *creation, const struct request *r
     if (status == WAL_OK && request->id.size > 0) {
         status = load_existing(creation, error);
     }
-    if (status == WAL_OK) {
-        status = capture(creation, error);
+    return status == WAL_OK ? capture(creation, error) : status;
+}
+
+/* Whether no path of the request is in the checkpoint, for each of them is an issue. */
+static bool is_in_vain(const struct creation *creation)
+{
+    const struct wal__file_issues *issues = creation->issues;
+
+    if (issues == NULL || issues->count == 0 || creation->captured.count > 0) {
+        return false;
+    }
+    for (uint32_t i = 0; i < creation->requested.count; i++) {
+        if (wal__files_find(&creation->existing_files, creation->requested.items[i].path) != NULL) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static enum wal_status create(struct creation *creation, const struct request *request,
+                              struct wal__checkpoint *made, struct wal__files *files,
+                              struct wal_error *error)
+{
+    enum wal_status status = collect(creation, request, error);
+
+    if (status == WAL_OK && is_in_vain(creation)) {
+        wal__file_issues_deinit(creation->issues);
+        creation->issues = NULL;
+        creation_empty(creation);
+        status = collect(creation, request, error);
     }
     if (status == WAL_OK) {
         status = write_merged(creation, made, files, error);
@@ -384,6 +419,7 @@ static enum wal_status checkpoint_create(struct wal_session *session, const stru
     creation.threads = request->threads;
     creation.created_ms = request->created_ms;
     creation.has_states = request->states != NULL;
+    creation.issues = request->issues;
     if (creation.id.size == 0) {
         wal__text_uuid(&session->core->env, id);
         creation.id = (struct wal__span){(const uint8_t *)id, sizeof(id)};
@@ -396,7 +432,7 @@ static enum wal_status checkpoint_create(struct wal_session *session, const stru
         status = create(&creation, request, made, files, error);
     }
     wal__content_guard_leave(&guard);
-    creation_deinit(&creation);
+    creation_empty(&creation);
     return status;
 }
 
@@ -405,6 +441,7 @@ struct wal_file_cursor {
     uint32_t flags; /* enum wal_checkpoint_flag */
     struct wal__checkpoint is;
     struct wal__files files;
+    struct wal__file_issues issues; /* of the request that made it */
     uint32_t next;
 };
 
@@ -421,6 +458,7 @@ static enum wal_status cursor_create(struct wal__core *core, struct wal_file_cur
     wal__core_retain(core);
     wal__checkpoint_init(&made->is, core->env.heap);
     wal__files_init(&made->files, core->env.heap);
+    made->issues.heap = core->env.heap;
     *reader = made;
     return WAL_OK;
 }
@@ -449,12 +487,14 @@ static enum wal_status decode_options(const struct wal_checkpoint_options *optio
     if (status == WAL_OK) {
         status = wal__text_check(own.entry_id, WAL__ID_MAX, "entry's id", &request->entry, error);
     }
-    if (status == WAL_OK && ((own.flags & ~(uint32_t)WAL_CHECKPOINT_UNLINKED) != 0 ||
-                             (own.flags != 0 && request->entry.size > 0))) {
+    if (status == WAL_OK &&
+        ((own.flags & ~(uint32_t)(WAL_CHECKPOINT_UNLINKED | WAL_CHECKPOINT_ALL_OR_NONE)) != 0 ||
+         ((own.flags & WAL_CHECKPOINT_UNLINKED) != 0 && request->entry.size > 0))) {
         status = wal__invalid(error, "the checkpoint's flags are %#x, with %s entry", own.flags,
                               request->entry.size > 0 ? "an" : "no");
     }
-    request->is_unlinked = own.flags == WAL_CHECKPOINT_UNLINKED;
+    request->is_unlinked = (own.flags & WAL_CHECKPOINT_UNLINKED) != 0;
+    request->is_all_or_none = (own.flags & WAL_CHECKPOINT_ALL_OR_NONE) != 0;
     request->threads = own.threads;
     request->created_ms = own.created_ms;
     return status;
@@ -472,7 +512,7 @@ static enum wal_status check_forgotten(struct wal_session *session, struct reque
         return status;
     }
     wal__files_init(&files, session->core->env.heap);
-    status = request_files(request, root, &files, error);
+    status = request_files(request, root, request->issues, &files, error);
     wal__files_deinit(&files);
     return status;
 }
@@ -514,6 +554,8 @@ static enum wal_status create_and_open(struct wal_session *session, struct reque
         status = cursor_create(session->core, &reader, error);
     }
     if (status == WAL_OK) {
+        /* A caller that takes no result does not see issues. */
+        request.issues = checkpoint == NULL || request.is_all_or_none ? NULL : &reader->issues;
         status = record_files(session, &request, reader, error);
     }
     if (status != WAL_OK || checkpoint == NULL) {
@@ -595,6 +637,8 @@ enum wal_status wal_checkpoint_get_info(const struct wal_file_cursor *checkpoint
 
     if (status == WAL_OK) {
         own = wal__checkpoint_info(&checkpoint->is, checkpoint->flags);
+        own.unrecorded = checkpoint->issues.items;
+        own.unrecorded_count = checkpoint->issues.count;
         wal__struct_store(type, info, &own);
     }
     return status;
@@ -639,6 +683,7 @@ void wal_file_cursor_close(struct wal_file_cursor *checkpoint)
     core = checkpoint->core;
     wal__checkpoint_deinit(&checkpoint->is);
     wal__files_deinit(&checkpoint->files);
+    wal__file_issues_deinit(&checkpoint->issues);
     wal__heap_free(core->env.heap, checkpoint);
     wal__core_release(core);
 }

@@ -195,10 +195,28 @@ static void sort(struct wal__files *files)
     files->count = kept;
 }
 
+/* The same; one that is no path of a file below the root becomes an issue. */
+static enum wal_status add_path_or_issue(struct wal__files *files, struct wal__span root,
+                                         const struct wal_slice *slice, uint8_t **end,
+                                         struct wal__file_issues *issues, struct wal_error *error)
+{
+    struct wal_error why = {.struct_size = sizeof(why)};
+    enum wal_status status = add_path(files, root, slice, end, &why);
+
+    if (status != WAL_OK && status != WAL_EINVAL) {
+        status = wal__file_issues_add(issues, (struct wal__span){slice->data, (size_t)slice->size},
+                                      &why);
+    }
+    if (status != WAL_OK) {
+        wal__error_copy(error, &why);
+    }
+    return status;
+}
+
 /* Adds the paths in the caller's order. */
 static enum wal_status add_paths(struct wal__files *files, const char *root,
                                  const struct wal_slice *paths, uint64_t count,
-                                 struct wal_error *error)
+                                 struct wal__file_issues *issues, struct wal_error *error)
 {
     const uint64_t path_max = 2 * WAL__FILE_PATH_MAX;
     const struct wal__span below = {(const uint8_t *)root + 1, strlen(root) - 1};
@@ -219,9 +237,10 @@ static enum wal_status add_paths(struct wal__files *files, const char *root,
     status = allocate(files, count, size, error);
     end = files->texts;
     for (uint64_t i = 0; i < count && status == WAL_OK; i++) {
-        status = add_path(files, below, &paths[i], &end, error);
+        status = issues == NULL ? add_path(files, below, &paths[i], &end, error)
+                                : add_path_or_issue(files, below, &paths[i], &end, issues, error);
     }
-    WAL__ASSERT(status != WAL_OK || files->count == count);
+    WAL__ASSERT(status != WAL_OK || issues != NULL || files->count == count);
     if (status != WAL_OK) {
         wal__files_deinit(files);
     }
@@ -230,12 +249,15 @@ static enum wal_status add_paths(struct wal__files *files, const char *root,
 
 enum wal_status wal__files_from_paths(struct wal__files *files, const char *root,
                                       const struct wal_slice *paths, uint64_t count,
-                                      struct wal_error *error)
+                                      struct wal__file_issues *issues, struct wal_error *error)
 {
-    enum wal_status status = add_paths(files, root, paths, count, error);
+    enum wal_status status = add_paths(files, root, paths, count, issues, error);
 
     if (status == WAL_OK) {
         sort(files);
+    }
+    if (issues != NULL) {
+        wal__file_issues_sort(issues);
     }
     return status;
 }
@@ -306,7 +328,7 @@ enum wal_status wal__files_from_states(struct wal__files *files, const char *roo
     for (uint64_t i = 0; i < count; i++) {
         paths[i] = states[i].path;
     }
-    status = add_paths(files, root, paths, count, error);
+    status = add_paths(files, root, paths, count, NULL, error);
     if (status == WAL_OK) {
         status = set_states(files, states, error);
     }

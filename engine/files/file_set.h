@@ -10,6 +10,7 @@
 #include "agentwal/checkpoint.h"
 #include "engine/base/heap.h"
 #include "engine/base/io.h"
+#include "engine/files/file_issues.h"
 #include "engine/store/blob.h"
 #include "format/index/file_list.h"
 
@@ -29,10 +30,12 @@ void wal__files_deinit(struct wal__files *files);
  * Makes a list of absent files from a caller's paths. A path is below the root, either absolute or
  * relative to it. Empty components and "." are removed, and each path counts once. WAL_EOUTSIDE
  * (also for ".."), WAL_ENOTFILE (the root itself), WAL_EINVAL (empty, or with a NUL), WAL_ETOOBIG:
- * error->file is the path. *files is empty on entry.
+ * error->file is the path. Unless issues is NULL, a path that no file can have is added to
+ * it instead; not one of WAL_EINVAL. *files is empty on entry.
  */
 enum wal_status wal__files_from_paths(struct wal__files *files, const char *root,
                                       const struct wal_slice *paths, uint64_t count,
+                                      struct wal__file_issues *issues,
                                       struct wal_error *error) WAL_MUST_USE;
 
 /* Makes a list from a caller's states: paths as above; sizes remain zero, and no file counts as

@@ -168,7 +168,7 @@ static enum wal_status replace_paths(struct wal__files *files, const struct wal_
         next += paths[i].size + 1;
     }
     wal__files_init(&made, files->heap);
-    status = wal__files_from_paths(&made, root, paths, files->count, error);
+    status = wal__files_from_paths(&made, root, paths, files->count, NULL, error);
     wal__heap_free(files->heap, paths);
     if (status == WAL_OK) {
         wal__files_deinit(files);

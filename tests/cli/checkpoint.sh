@@ -266,6 +266,33 @@ code 0 agentwal checkpointing f on
 code 1 agentwal checkpoint-show f off
 agentwal checkpoint --json f off a.txt | json 'rows[0]["files"] == 1'
 
+# Paths that cannot be recorded: the others are, unless all are to be; a rewind leaves them alone.
+mkdir folder
+mkfifo fifo
+code 1 agentwal checkpoint --json s part fifo a.txt ../x
+json '(rows[0]["files"], [(r["path"], r["status"]) for r in rows[0]["unrecorded"]])
+    == (1, [("../x", "WAL_EOUTSIDE"), ("fifo", "WAL_ENOTFILE")])' "$work/stdout"
+code 1 agentwal checkpoint s part fifo a.txt ../x folder
+grep -q '^checkpoint part: 1 file, ' "$work/stdout" || fail "a checkpoint in part"
+sed 's/; to record.*//' "$work/stderr" >"$work/result"
+same 'agentwal: folder: is a directory
+agentwal: ../x: not recorded: the path contains ".."
+agentwal: fifo: not recorded: is a device, socket or pipe' "$(cat "$work/result")" "the others"
+rm fifo
+printf 'a file now\n' >fifo
+printf 'changed\n' >a.txt
+agentwal rewind --json s part | json 'rows[0]["filesChanged"] == ["a.txt"]'
+same "a file now" "$(cat fifo)" "a file that was not recorded"
+code 0 agentwal checkpoint-delete s part
+rm fifo
+mkfifo fifo
+for unrecorded in fifo folder; do
+    code 1 agentwal checkpoint s part a.txt "$unrecorded" --all-or-none
+    code 1 agentwal checkpoint s part "$unrecorded"
+    code 1 agentwal checkpoint-show s part
+done
+rm -r fifo folder
+
 # Invalid input creates no checkpoint, and the error names the file.
 # refused CODE TEXT ARGUMENT...: agentwal checkpoint with a new id fails with the
 # exit code and the text.
@@ -278,7 +305,7 @@ refused() {
     [ ! -s "$work/stdout" ] || fail "output of a refused command"
     code 1 agentwal checkpoint-show s bad
 }
-refused 1 'agentwal: src: ' a.txt src
+refused 1 'agentwal: src: ' a.txt src --all-or-none
 refused 1 'agentwal: ../a.txt: ' ../a.txt
 refused 1 'agentwal: /etc/passwd: ' /etc/passwd
 refused 1 "agentwal: $tree: " "$tree"
@@ -300,7 +327,7 @@ limited=()
 if [ -r secret ]; then
     limited=(setpriv --bounding-set=-all --inh-caps=-all)
 fi
-code 3 "${limited[@]}" agentwal checkpoint s bad a.txt secret
+code 3 "${limited[@]}" agentwal checkpoint s bad a.txt secret --all-or-none
 grep -q '^agentwal: secret: .*Permission denied' "$work/stderr" ||
     fail "no reason for an unreadable file: $(cat "$work/stderr")"
 code 1 agentwal checkpoint-show s bad

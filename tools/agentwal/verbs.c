@@ -612,16 +612,18 @@ static const struct verb_help help_pin = {
 };
 
 static const struct verb_help help_checkpoint = {
-    .usage = "SESSION ID [--root DIR] [--files-from FILE|- [-0]] [--] FILE...",
+    .usage = "SESSION ID [--root DIR] [--files-from FILE|- [-0]] [--all-or-none] "
+             "[--] FILE...",
     .summary = "Record the state of files, including that one does not exist",
     .text = "A relative FILE is relative to --root if that is given; else to the current\n"
             "directory if that is inside the session's directory; else to the session's\n"
-            "directory.\n",
+            "directory. Names that cannot be recorded are printed, and the exit code is 1.\n",
     .options =
         {
             {"--root DIR", "the directory of the files; that of the session without it"},
             {"--files-from FILE", "read names from FILE, or with - from standard input"},
             {"-0, --null", "the names end with a zero byte"},
+            {"--all-or-none", "record no file when one cannot be recorded"},
         },
     .examples =
         {

@@ -257,6 +257,7 @@ complete -c agentwal -n '__fish_seen_subcommand_from checkpoint' -l root -x -a '
 complete -c agentwal -n '__fish_seen_subcommand_from checkpoint' -l files-from -r -F -d 'read names from FILE, or with - from standard input'
 complete -c agentwal -n '__fish_seen_subcommand_from checkpoint' -s 0 -d 'the names end with a zero byte'
 complete -c agentwal -n '__fish_seen_subcommand_from checkpoint' -l null -d 'the names end with a zero byte'
+complete -c agentwal -n '__fish_seen_subcommand_from checkpoint' -l all-or-none -d 'record no file when one cannot be recorded'
 complete -c agentwal -n '__fish_seen_subcommand_from checkpoint' -a '(__agentwal_sessions)'
 complete -c agentwal -n '__fish_seen_subcommand_from checkpoint' -F
 complete -c agentwal -n '__fish_seen_subcommand_from checkpoints' -a '(__agentwal_sessions)'

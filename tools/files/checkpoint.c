@@ -164,6 +164,21 @@ static void print_created_sentence(const struct cli *cli, const struct wal_check
            cli_plural(info->new_blobs, "content", "contents"), size);
 }
 
+static void write_unrecorded(struct wal__json_out *json, const struct wal_checkpoint_info *info)
+{
+    wal__json_out_member_open(json, "unrecorded", '[');
+    for (uint64_t i = 0; i < info->unrecorded_count; i++) {
+        const struct wal_checkpoint_issue *issue = &info->unrecorded[i];
+
+        wal__json_out_open(json, '{');
+        cli_json_path(json, issue->path);
+        cli_json_member_text(json, "status", cli_slice(cli_status_name(issue->status)));
+        cli_json_member_text(json, "reason", issue->reason);
+        wal__json_out_close(json, '}');
+    }
+    wal__json_out_close(json, ']');
+}
+
 /* If checkpointing is off, the result says so and has no checkpoint. */
 static void print_created(const struct cli *cli, const struct wal_checkpoint_info *info)
 {
@@ -180,34 +195,61 @@ static void print_created(const struct cli *cli, const struct wal_checkpoint_inf
     if (is_off) {
         wal__json_out_member_bool(&json, "checkpointing", false);
     }
+    if (info->unrecorded_count > 0) {
+        write_unrecorded(&json, info);
+    }
     wal__json_out_close_line(&json);
     if (is_off) {
         cli_note(cli, cli->items[2], "checkpoints are off in this session; none was created");
     }
 }
 
-static int create_checkpoint(const struct cli *cli, struct wal_session *session,
-                             const struct files_paths *names, const char *root)
+/* Names the paths that were not recorded; returns the exit code. */
+static int report_unrecorded(const struct cli *cli, const struct wal_checkpoint_info *info)
+{
+    for (uint64_t i = 0; i < info->unrecorded_count; i++) {
+        const struct wal_checkpoint_issue *issue = &info->unrecorded[i];
+        char *path = cli_copy_slice(issue->path);
+
+        (void)cli_error_status(cli, issue->status, path, "not recorded: %.*s",
+                               (int)issue->reason.size, (const char *)issue->reason.data);
+        free(path);
+    }
+    return info->unrecorded_count > 0 ? CLI_NEGATIVE : CLI_OK;
+}
+
+struct request {
+    const char *root;       /* null: the session's directory */
+    const char *files_from; /* null: not given */
+    bool is_zero_ended;
+    bool is_all_or_none;
+};
+
+static int create_checkpoint(const struct cli *cli, const struct request *request,
+                             const struct files_paths *names)
 {
     struct wal_checkpoint_info info = WAL_INIT(wal_checkpoint_info);
     struct wal_checkpoint_options options = {
         .struct_size = sizeof(options),
         .id = cli_slice(cli->items[3]),
-        .root = cli_slice(root),
+        .root = cli_slice(request->root),
+        .flags = request->is_all_or_none ? WAL_CHECKPOINT_ALL_OR_NONE : 0,
     };
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_file_cursor *checkpoint = NULL;
-    enum wal_status status =
-        wal_checkpoint_create(session, names->items, names->count, &options, &checkpoint, &error);
+    int code = CLI_OK;
+    enum wal_status status = wal_checkpoint_create(cli->session, names->items, names->count,
+                                                   &options, &checkpoint, &error);
 
     if (status == WAL_OK) {
         status = wal_checkpoint_get_info(checkpoint, &info, &error);
     }
     if (status == WAL_OK) {
         print_created(cli, &info);
+        code = report_unrecorded(cli, &info);
     }
     wal_file_cursor_close(checkpoint);
-    return status == WAL_OK ? CLI_OK : cli_report_file(cli, cli->items[3], status, &error);
+    return status == WAL_OK ? code : cli_report_file(cli, cli->items[3], status, &error);
 }
 
 /* Whether the current directory, or one above it, has a repository of git. */
@@ -226,48 +268,47 @@ static bool is_work_tree(void)
     return is_found;
 }
 
-/* Ends the process if a name is that of a directory, with the command that records what is below
- * it. */
-static void refuse_directories(const struct cli *cli)
+/* Whether the name is that of a directory: prints the command that records what is below it. */
+static bool refuse_directory(const struct cli *cli, const char *name)
 {
-    bool is_tracked = is_work_tree();
     struct stat stat_of;
+    bool is_tracked;
 
-    for (int i = 4; i < cli->count; i++) {
-        const char *name = cli->items[i];
-
-        if (lstat(name, &stat_of) == 0 && S_ISDIR(stat_of.st_mode)) {
-            cli_fail(cli, CLI_NEGATIVE, name,
-                     "is a directory; to record its files: %s %s%s | agentwal checkpoint %s %s "
-                     "--files-from - -0",
-                     is_tracked ? "git ls-files -coz --exclude-standard" : "find", name,
-                     is_tracked ? "" : " -type f -print0", cli->items[2], cli->items[3]);
-        }
+    if (lstat(name, &stat_of) != 0 || !S_ISDIR(stat_of.st_mode)) {
+        return false;
     }
+    is_tracked = is_work_tree();
+    (void)cli_error(cli, CLI_NEGATIVE, name,
+                    "is a directory; to record its files: %s %s%s | agentwal checkpoint %s %s "
+                    "--files-from - -0",
+                    is_tracked ? "git ls-files -coz --exclude-standard" : "find", name,
+                    is_tracked ? "" : " -type f -print0", cli->items[2], cli->items[3]);
+    return true;
 }
 
-struct request {
-    const char *root;       /* null: the session's directory */
-    const char *files_from; /* null: not given */
-    bool is_zero_ended;
-};
-
-static void collect_paths(const struct cli *cli, const struct request *request,
-                          struct files_paths *names)
+/* Returns the number of names that cannot be recorded. */
+static int collect_paths(const struct cli *cli, const struct request *request,
+                         struct files_paths *names)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal_error error = CLI_ERROR_INIT;
+    int refused = 0;
 
     cli_check(cli, cli->items[2], wal_session_get_info(cli->session, &info, &error), &error);
     if (request->root == NULL) {
         paths_init(names, info.cwd);
     }
     for (int i = 4; i < cli->count; i++) {
-        paths_add(names, cli->items[i], strlen(cli->items[i]));
+        if (request->root == NULL && refuse_directory(cli, cli->items[i])) {
+            refused++;
+        } else {
+            paths_add(names, cli->items[i], strlen(cli->items[i]));
+        }
     }
     if (request->files_from != NULL) {
         paths_read(cli, names, request->files_from, request->is_zero_ended);
     }
+    return refused;
 }
 
 int verb_checkpoint(struct cli *cli, int argc, char **argv)
@@ -277,10 +318,12 @@ int verb_checkpoint(struct cli *cli, int argc, char **argv)
         {.name = "root", .directory = &request.root},
         {.name = "files-from", .value = &request.files_from},
         {.name = "null", .letter = '0', .flag = &request.is_zero_ended},
+        {.name = "all-or-none", .flag = &request.is_all_or_none},
         {.name = NULL},
     };
     struct files_paths names = {.items = NULL};
-    int code;
+    int code = CLI_NEGATIVE;
+    int refused;
 
     cli_parse_operands(cli, argc, argv, options, 4, INT_MAX);
     cli_check_checkpoint_id(cli, "ID", cli->items[3]);
@@ -290,12 +333,12 @@ int verb_checkpoint(struct cli *cli, int argc, char **argv)
     if (request.is_zero_ended && request.files_from == NULL) {
         cli_fail(cli, CLI_USAGE, "-0", "allowed only with --files-from");
     }
-    if (request.root == NULL) {
-        refuse_directories(cli);
-    }
     cli_open(cli, 0);
-    collect_paths(cli, &request, &names);
-    code = create_checkpoint(cli, cli->session, &names, request.root);
+    refused = collect_paths(cli, &request, &names);
+    if (refused == 0 || (names.count > 0 && !request.is_all_or_none)) {
+        code = cli_worse_code(refused == 0 ? CLI_OK : CLI_NEGATIVE,
+                              create_checkpoint(cli, &request, &names));
+    }
     paths_deinit(&names);
     return code;
 }

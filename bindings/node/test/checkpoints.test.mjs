@@ -125,6 +125,23 @@ test('a checkpoint is linked with the entry that was appended before it', async 
   );
 });
 
+test('paths that cannot be recorded do not keep the others from it', async (t) => {
+  const store = memoryStore(t);
+  const { root, session } = await makeFolder(t, store, { a: '1' });
+  mkdirSync(path.join(root, 'folder'));
+  const info = await session.checkpoints.create(['folder', 'a', '../x'], { id: 'c' });
+  assert.equal(info.files, 1);
+  assert.deepEqual(info.unrecorded, [
+    { path: '../x', code: 'WAL_EOUTSIDE', reason: 'the path contains ".."' },
+    { path: 'folder', code: 'WAL_ENOTFILE', reason: 'is a directory' },
+  ]);
+  assert.deepEqual(session.checkpoints.get('c').unrecorded, []);
+  const options = { id: 'none', allOrNone: true, entryId: null };
+  const failed = await rejection(session.checkpoints.create(['a', 'folder'], options));
+  assert.equal(failed.code, 'WAL_ENOTFILE');
+  assert.equal(session.checkpoints.get('none'), null);
+});
+
 test('errors of making a checkpoint', async (t) => {
   const store = memoryStore(t);
   const { root, session } = await makeFolder(t, store, { a: '1' });

@@ -40,11 +40,11 @@ from ._imports import ImportFollow
 from ._info import Document, SessionInfo, SessionList
 from ._library import (__version__, import_clients, import_dialects, is_bundle, memory, migrate,
                        noop, open, salvage, scan_import, view_dialects)
-from ._records import (BackupResult, CheckpointInfo, Claim, CompactResult, FileChange, FileChanges,
-                       Head, ImportClient, ImportIssue, ImportReport, ImportResult, MigrateResult,
-                       RewindResult, SalvageLoss, SalvageResult, SearchUpdate, SessionSpace,
-                       StoreInfo, TransferReport, TransferResult, ViewFlushResult,
-                       ViewImportResult, ViewInfo)
+from ._records import (BackupResult, CheckpointInfo, CheckpointIssue, Claim, CompactResult,
+                       FileChange, FileChanges, Head, ImportClient, ImportIssue, ImportReport,
+                       ImportResult, MigrateResult, RewindResult, SalvageLoss, SalvageResult,
+                       SearchUpdate, SessionSpace, StoreInfo, TransferReport, TransferResult,
+                       ViewFlushResult, ViewImportResult, ViewInfo)
 from ._search import Search, SearchHit, SearchSession
 from ._session import Compaction, Session, SessionOptions
 from ._store import Store
@@ -55,8 +55,9 @@ from ._wal import Entry, EntryIterator
 
 __all__ = [
     "UNSET", "AccessDenied", "AppendResult", "BackupResult", "BadJSON", "BlobReader", "BlobWriter",
-    "Blobs", "Busy", "CallbackFailed", "Changed", "CheckpointInfo", "Checkpoints", "Claim",
-    "Claimed", "Closed", "CompactResult", "Compaction", "Conflict", "Corrupt", "Damaged",
+    "Blobs", "Busy", "CallbackFailed", "Changed", "CheckpointInfo", "CheckpointIssue",
+    "Checkpoints", "Claim", "Claimed", "Closed", "CompactResult", "Compaction", "Conflict",
+    "Corrupt", "Damaged",
     "DependencyFailed", "Document", "DocumentChange", "Documents", "Entries", "Entry",
     "EntryIterator", "Error", "Exists", "Export", "Fenced", "FileChange", "FileChanges",
     "FileState", "Forked", "Head", "HeadMove", "IOFailed", "ImportClient", "ImportFollow",

@@ -37,7 +37,7 @@ class FileState:
 
 def checkpoint_info(row: dict[str, Any]) -> CheckpointInfo | None:
     """None when checkpoints are off."""
-    return None if row.pop("off") else CheckpointInfo(**row)
+    return None if row.pop("off") else CheckpointInfo.of(row)
 
 
 def file_changes(totals: dict[str, Any], changes: List[dict[str, Any]]) -> FileChanges:
@@ -45,8 +45,9 @@ def file_changes(totals: dict[str, Any], changes: List[dict[str, Any]]) -> FileC
 
 
 def _options(id: str | None, root: Path | None, created: Time | None,
-             entry: EntryId | None | Unset, threads: int) -> tuple[Any, ...]:
-    flags = _wal.CHECKPOINT_UNLINKED if entry is None else 0
+             entry: EntryId | None | Unset, threads: int, all_or_none: bool) -> tuple[Any, ...]:
+    flags = flags_of((entry is None, _wal.CHECKPOINT_UNLINKED),
+                     (all_or_none, _wal.CHECKPOINT_ALL_OR_NONE))
     linked = None if entry is None or entry is UNSET else entry_id("entry", entry)
     return (flags, threads, id, optional_path("root", root), milliseconds("created", created),
             linked)
@@ -62,15 +63,17 @@ class Checkpoints:
 
     def create(self, paths: Paths, *, id: str | None = None, root: Path | None = None,
                created: Time | None = None, entry: EntryId | None | Unset = UNSET,
-               threads: int = 0) -> CheckpointInfo | None:
+               threads: int = 0, all_or_none: bool = False) -> CheckpointInfo | None:
         """Records the state of files, durably, before they are changed.
 
         Paths are below `root` (None: the session's cwd). The checkpoint is linked with `entry`:
-        UNSET is the head, None no entry. Returns None when checkpoints are off.
+        UNSET is the head, None no entry. A path that cannot be recorded is in `unrecorded` of the
+        result; the call raises when all are such, or with `all_or_none` one is. Returns None when
+        checkpoints are off.
         """
         return checkpoint_info(_wal.checkpoint_create(
             self._session._handle, path_list("paths", paths),
-            _options(id, root, created, entry, threads)))
+            _options(id, root, created, entry, threads, all_or_none)))
 
     def import_files(self, files: Iterable[FileState], *, id: str | None = None,
                      root: Path | None = None, created: Time | None = None,
@@ -83,7 +86,7 @@ class Checkpoints:
             rows.append((one_of("kind", _KIND_CODES, file.kind), file.mode,
                          path_bytes("path", file.path), file.mtime_ns, file.digest))
         return checkpoint_info(_wal.checkpoint_import(
-            self._session._handle, tuple(rows), _options(id, root, created, entry, 0)))
+            self._session._handle, tuple(rows), _options(id, root, created, entry, 0, True)))
 
     def get(self, id: str) -> CheckpointInfo | None:
         """The checkpoint, or None if there is none."""

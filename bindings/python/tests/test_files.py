@@ -71,6 +71,20 @@ def test_checkpoint__list_get_and_delete(disk_store, tree):
         session.checkpoints.create([5], root=tree)
 
 
+def test_checkpoint__paths_that_cannot_be_recorded(disk_store, tree):
+    os.mkfifo(tree / "pipe")
+    session = disk_store.create(cwd=tree)
+    info = session.checkpoints.create(["pipe", "a.txt", "../x"], id="c")
+    assert info.files == 1 and [state.path for state in session.checkpoints.files("c")] == ["a.txt"]
+    assert [(issue.path, issue.code, issue.reason) for issue in info.unrecorded] == [
+        ("../x", "WAL_EOUTSIDE", 'the path contains ".."'),
+        ("pipe", "WAL_ENOTFILE", "is a device, socket or pipe")]
+    assert session.checkpoints.get("c").unrecorded == ()
+    with pytest.raises(agentwal.NotAFile):
+        session.checkpoints.create(["a.txt", "pipe"], id="none", all_or_none=True)
+    assert session.checkpoints.get("none") is None
+
+
 def test_checkpoint__names_that_are_no_utf8(disk_store, tree):
     name = b"caf\xe9.txt"
     (Path(os.fsdecode(os.fsencode(tree) + b"/" + name))).write_text("x")

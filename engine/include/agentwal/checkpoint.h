@@ -50,9 +50,19 @@ struct wal_checkpoint_options {
 };
 
 enum wal_checkpoint_flag {
-    WAL_CHECKPOINT_OFF = 1u << 0,     /* out: checkpoints are off in this
+    WAL_CHECKPOINT_OFF = 1u << 0,        /* out: checkpoints are off in this
                                        * session: nothing was done */
-    WAL_CHECKPOINT_UNLINKED = 1u << 1 /* in: link it with no entry */
+    WAL_CHECKPOINT_UNLINKED = 1u << 1,   /* in: link it with no entry */
+    WAL_CHECKPOINT_ALL_OR_NONE = 1u << 2 /* in: fail when a path cannot be
+                                          * recorded */
+};
+
+/* A path that could not be recorded. The library fills it. */
+struct wal_checkpoint_issue {
+    uint32_t struct_size;    /* also the stride of info->unrecorded */
+    int32_t status;          /* why: WAL_EACCESS, WAL_ENOTFILE, ... */
+    struct wal_slice path;   /* below the root, or as it was given */
+    struct wal_slice reason; /* a phrase */
 };
 
 /* A checkpoint, and what creating it cost. The library fills it. */
@@ -68,6 +78,9 @@ struct wal_checkpoint_info {
     uint64_t new_bytes;        /* that they take in the pack */
     uint64_t version;          /* rises with every change of any checkpoint */
     struct wal_slice entry_id; /* linked entry of the conversation, or empty */
+    /* Of wal_checkpoint_create, by their paths: those that could not be recorded. */
+    const struct wal_checkpoint_issue *unrecorded;
+    uint64_t unrecorded_count;
 };
 
 /*
@@ -83,11 +96,15 @@ struct wal_checkpoint_info {
  * may be null; it takes a cursor over the checkpoint as wal_file_cursor_open returns it, an empty
  * one if checkpoints are off.
  *
- * Threads: any. Errors, with no checkpoint made: WAL_EACCESS, WAL_ENOTFILE, WAL_EOUTSIDE, WAL_EIO
- * and WAL_ECHANGED (the file changed during each attempt to read it), all with the path in
- * error->file; WAL_EEXISTS when the id has another root, or another entry than options->entry_id;
- * WAL_ENOTFOUND when the session has no such entry in stream 0; WAL_EINVAL without a root; those of
- * wal_doc_put.
+ * A path that cannot be recorded does not keep the others from it: the checkpoint does not name it,
+ * a rewind leaves it as it is, and wal_checkpoint_get_info of *cursor has it in info->unrecorded.
+ * The call fails when none can be recorded, with WAL_CHECKPOINT_ALL_OR_NONE, and without a cursor.
+ *
+ * Threads: any. Errors, with no checkpoint made: WAL_EACCESS, WAL_ENOTFILE, WAL_EOUTSIDE,
+ * WAL_ETOOBIG, WAL_EIO and WAL_ECHANGED (the file changed during each attempt to read it), all with
+ * the first path in error->file; WAL_EEXISTS when the id has another root, or another entry than
+ * options->entry_id; WAL_ENOTFOUND when the session has no such entry in stream 0; WAL_EINVAL
+ * without a root; those of wal_doc_put.
  */
 WAL_API WAL_MUST_USE enum wal_status
 wal_checkpoint_create(struct wal_session *session, const struct wal_slice *paths, uint64_t count,
@@ -99,7 +116,7 @@ wal_checkpoint_create(struct wal_session *session, const struct wal_slice *paths
  *
  * Of each wal_file kind, mode (0 of a regular file: 0644), path, mtime_ns and digest are read. Put
  * its content, or the target of a link, as a blob first. A path that is given twice must be given
- * the same. As wal_checkpoint_create otherwise.
+ * the same. All are recorded or none. As wal_checkpoint_create otherwise.
  *
  * Threads: any. Errors, with no checkpoint made and the path in error->file: WAL_ENOTFOUND when the
  * store does not have the content, WAL_EOUTSIDE, WAL_ENOTFILE, WAL_EINVAL; and those of

@@ -107,7 +107,8 @@ static uint32_t split_paths(char *text, struct wal_slice *out)
 static enum wal_status create(struct kit_work *work, const char *id, const char *paths,
                               struct wal_file_cursor **checkpoint, struct wal_error *error)
 {
-    struct wal_checkpoint_options options = {.struct_size = sizeof(options)};
+    struct wal_checkpoint_options options = {.struct_size = sizeof(options),
+                                             .flags = WAL_CHECKPOINT_ALL_OR_NONE};
     struct wal_slice slices[PATHS_MAX];
     char *copy = strdup(paths);
     enum wal_status status;

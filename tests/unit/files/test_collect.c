@@ -144,7 +144,7 @@ static void capture_one(const struct kit_work *work, const struct wal__files *ea
     int sys_errno = 0;
 
     wal__files_init(files, core->env.heap);
-    assert_ok(wal__files_from_paths(files, work->root, &path, 1, NULL));
+    assert_ok(wal__files_from_paths(files, work->root, &path, 1, NULL, NULL));
     assert_ok(tree.open_root(tree.ctx, work->root, &collect.worktree, &sys_errno));
     assert_ok(wal__content_guard_enter(&guard, &core->control, NULL));
     assert_ok(wal__capture(&collect, files, NULL));
@@ -425,11 +425,19 @@ KIT_TEST(collect__threads_agree_with_one_thread)
     assert_int_equal(wal_checkpoint_create(work.session, paths, MANY, &options, NULL, &error),
                      WAL_EACCESS);
     assert_string_equal(error.file, names[333]);
+    options.id = kit_text("without");
+    assert_ok(wal_checkpoint_create(work.session, paths, MANY, &options, &checkpoint, NULL));
+    assert_ok(wal_checkpoint_get_info(checkpoint, &info, NULL));
+    assert_int_equal(info.files, MANY - 1);
+    assert_int_equal(info.unrecorded_count, 1);
+    assert_memory_equal(info.unrecorded[0].path.data, names[333], info.unrecorded[0].path.size);
+    wal_file_cursor_close(checkpoint);
+    assert_ok(wal_checkpoint_delete(work.session, options.id, NULL));
     failing = NULL;
     options.id = kit_text("8");
     assert_ok(wal_checkpoint_create(work.session, paths, MANY, &options, &checkpoint, NULL));
     assert_ok(wal_checkpoint_get_info(checkpoint, &info, NULL));
-    assert_int_equal(info.new_blobs, 500);
+    assert_int_equal(info.new_blobs, 1);
     wal_file_cursor_close(checkpoint);
     options.threads = 1;
     options.id = kit_text("1");
@@ -490,6 +498,8 @@ static struct faulty_heap heap;
 
 static bool fails_writes;
 
+static bool fails_one; /* the next, and then no other */
+
 static enum wal_status write_unless(void *ctx, struct wal__file *file, const struct iovec *iov,
                                     int count, uint64_t offset, size_t *put, int *sys_errno)
 {
@@ -497,6 +507,7 @@ static enum wal_status write_unless(void *ctx, struct wal__file *file, const str
         const struct timespec pause = {0, 300000000};
 
         (void)nanosleep(&pause, NULL); /* the next batch fills meanwhile */
+        fails_writes = !fails_one;
         *sys_errno = 5;
         return WAL_EIO;
     }
@@ -558,7 +569,7 @@ static void write_contents(struct kit_work *work, struct wal_slice *paths, char 
     free(content);
 }
 
-/* Contents that are prepared, and cannot be put, are freed. */
+/* Contents that are prepared, and cannot be put, are freed. That is no reason of the files. */
 KIT_TEST(collect__failed_write_frees_the_contents)
 {
     static struct wal_slice paths[CONTENTS];
@@ -568,14 +579,17 @@ KIT_TEST(collect__failed_write_frees_the_contents)
     struct kit_work work = begin_counted();
 
     write_contents(&work, paths, names);
-    for (uint32_t threads = 1; threads <= 4; threads += 3) {
+    for (uint32_t i = 0; i < 4; i++) {
         struct wal_error error = KIT_ERROR;
+        struct wal_file_cursor *none = NULL;
 
-        options.threads = threads;
+        options.threads = 1 + 3 * (i & 1);
         options.id = kit_text("c");
+        fails_one = i >= 2;
         fails_writes = true;
         assert_int_equal(
-            wal_checkpoint_create(work.session, paths, CONTENTS, &options, NULL, &error), WAL_EIO);
+            wal_checkpoint_create(work.session, paths, CONTENTS, &options, &none, &error), WAL_EIO);
+        assert_null(none);
         fails_writes = false;
         close_counted(&work);
         open_counted(&work);
@@ -625,20 +639,24 @@ KIT_TEST(collect__content_after_a_batch_that_fails_is_freed)
 KIT_TEST(collect__missing_memory_frees_the_contents)
 {
     struct wal_checkpoint_options options = {.struct_size = sizeof(options)};
-    const struct wal_slice paths[] = {kit_text("a"), kit_text("b")};
+    const struct wal_slice paths[] = {kit_text("a"), kit_text("b"), kit_text("../c"),
+                                      kit_text("d")};
     bool has_failed = true;
 
     struct kit_work work = begin_counted();
 
     kit_write(&work, "a", "1");
     kit_write(&work, "b", "2");
+    kit_write(&work, "d/e", "3");
     options.threads = 1;
     options.id = kit_text("c");
     for (uint64_t n = 1; has_failed; n++) {
+        struct wal_file_cursor *checkpoint = NULL;
         enum wal_status status;
 
         faulty_heap_fail(&heap, n, false);
-        status = wal_checkpoint_create(work.session, paths, 2, &options, NULL, NULL);
+        status = wal_checkpoint_create(work.session, paths, 4, &options, &checkpoint, NULL);
+        wal_file_cursor_close(checkpoint);
         has_failed = atomic_load(&heap.failures) > 0;
         assert_true(status == WAL_OK || (has_failed && status == WAL_ENOMEM));
         faulty_heap_fail(&heap, 0, false);

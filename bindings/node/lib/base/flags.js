@@ -18,7 +18,7 @@ module.exports = {
   DOCUMENT_CURSOR: { keys: 1, history: 2 },
   SESSION_CURSOR: { lineage: 1, trash: 2 },
   FILE_KIND: { __proto__: null, absent: 0, file: 1, symlink: 2 },
-  CHECKPOINT_UNLINKED: 2,
+  CHECKPOINT: { unlinked: 2, allOrNone: 4 },
   REWIND: { dryRun: 1, force: 2, head: 4 },
   VIEW_STALE: 1,
   VIEW_UNREADABLE: 4,

@@ -1,7 +1,7 @@
 'use strict';
 
 const { native } = require('../base/native.js');
-const { CHECKPOINT_UNLINKED, FILE_KIND, REWIND } = require('../base/flags.js');
+const { CHECKPOINT, FILE_KIND, REWIND } = require('../base/flags.js');
 const { entryId } = require('../base/entry_id.js');
 const { invalid } = require('../base/errors.js');
 const { toFlags, toOptions, toTime } = require('../base/options.js');
@@ -15,7 +15,8 @@ function checkpointArguments(options) {
   return [given.id, toOptionalPath(given.root),
     toTime(given.created, 'created'),
     isUnlinked ? undefined : entryId(given.entryId, 'entryId'),
-    isUnlinked ? CHECKPOINT_UNLINKED : 0, given.threads,
+    (isUnlinked ? CHECKPOINT.unlinked : 0) | (given.allOrNone ? CHECKPOINT.allOrNone : 0),
+    given.threads,
     given.entryId === undefined];
 }
 

@@ -583,6 +583,34 @@ static enum wal_status import_content(struct wal__import_file *file, struct wal_
     return status;
 }
 
+#define REST_MAX (16U << 20) /* bytes of a last line without a newline */
+
+/* Leaves a last line without a newline out, unless it is to be taken and is JSON. False: errno. */
+static bool leave_rest(struct wal__import_file *file)
+{
+    struct wal__import *import = file->import;
+    uint64_t all = file->size;
+    uint64_t rest;
+    void *text;
+
+    if (wal__source_file_end(file->fd, &file->size) < 0) {
+        return false;
+    }
+    rest = all - file->size;
+    if (rest == 0) {
+        return true;
+    }
+    text = import->takes_rest && rest <= REST_MAX ? wal__arena_alloc(&import->arena.arena, rest)
+                                                  : NULL;
+    if (text != NULL && pread(file->fd, text, rest, (off_t)file->size) == (ssize_t)rest &&
+        wal__json_validate(text, rest, NULL) == WAL__JSON_OK) {
+        file->size = all;
+    } else {
+        import->has_rest = true;
+    }
+    return true;
+}
+
 static enum wal_status probe(struct wal__import_file *file, const struct wal__dialect *forced,
                              struct wal_error *error)
 {
@@ -593,8 +621,7 @@ static enum wal_status probe(struct wal__import_file *file, const struct wal__di
     }
     file->size = (uint64_t)stat.st_size;
     file->modified_ms = (int64_t)stat.st_mtim.tv_sec * 1000 + stat.st_mtim.tv_nsec / 1000000;
-    if ((file->import->waits_for_newline && !wal__is_json_name(file->name) &&
-         wal__source_file_end(file->fd, &file->size) < 0) ||
+    if ((file->import->waits_for_newline && !wal__is_json_name(file->name) && !leave_rest(file)) ||
         wal__file_probe(&file->import->arena, file->fd, file->size, forced, &file->probe) < 0) {
         return wal__import_errno(error);
     }

@@ -144,6 +144,8 @@ enum wal_status wal__import_errno(struct wal_error *error)
         status = WAL_ENOTFOUND;
     } else if (number == EACCES || number == EPERM) {
         status = WAL_EACCESS;
+    } else if (number == ESTALE) {
+        status = WAL_EBUSY;
     }
     return wal__fail_at(error, status, number, NULL, 0, "%s",
                         number == ESTALE ? "became shorter while it was read" : strerror(number));

@@ -72,6 +72,8 @@ struct wal__import {
     int64_t updated_ms;
     /* A last line without its newline is not read: it is being written. */
     bool waits_for_newline;
+    bool takes_rest; /* it is read if it is JSON: nothing follows in it */
+    bool has_rest;   /* there was one that was not read */
     /* Files that go on from one that is not in the store wait for the end of the walk. */
     bool defers;
     bool is_deferred; /* the file that was given last waits */

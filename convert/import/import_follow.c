@@ -14,6 +14,9 @@
  * Stamps. The stamp of a file is the state of it that was imported, so that a scan reads only files
  * that changed. Names are compared by their 64-bit hash.
  *
+ * Timers. What was busy, or changed while it was read, is read again shortly after, whether it
+ * changes or not. A last line without a newline is imported when nothing follows it for a while.
+ *
  * Invariants: a stamp is taken before the file is read, so that a later change differs from it.
  * Every change after a folder was added is reported, or loses_events or needs_scans is set.
  *
@@ -336,6 +339,7 @@ static enum wal_status watch_unit(struct folder_watch *watch, uint32_t argument,
 struct scan_stamp {
     struct wal__file_stamp file;
     int64_t next_ms;  /* not to be read again before this time */
+    int64_t rest_ms;  /* when a last line without a newline counts; 0: there is none */
     int64_t since_ms; /* of a database: rows that were changed before are imported */
 };
 
@@ -471,6 +475,7 @@ static int64_t pending_due(const struct pending_list *list)
 #define FREE_READ_MS 20    /* reading a file for this long costs nothing */
 #define SINCE_MS     60000 /* by which a clock that sets times of rows may go back */
 #define SETTLE_MS    1000  /* from the write of a commit to a log until it can be read */
+#define REST_MS      1000  /* until nothing will follow in the last line */
 
 struct wal_import_follow {
     struct wal__tree_walk walk;
@@ -483,6 +488,7 @@ struct wal_import_follow {
     bool has_begun;    /* everything was imported once */
     bool only_stamps;  /* the walk takes stamps and imports nothing */
     bool has_missing;  /* an argument does not exist */
+    bool has_busy;     /* something was busy, and has no path on the list */
     int64_t scan_ms;   /* time of the next scan of everything */
     uint64_t scans;
 };
@@ -507,6 +513,34 @@ static enum wal_status postpone(struct wal_import_follow *follow, const char *pa
     return pending_add(&follow->pending, &pending, error);
 }
 
+/* Returns the time of the next scan of everything, or INT64_MAX. */
+static int64_t scan_due(const struct wal_import_follow *follow)
+{
+    if (follow->watch.loses_events) {
+        return 0;
+    }
+    return follow->watch.needs_scans || follow->has_missing || follow->has_busy ? follow->scan_ms
+                                                                                : INT64_MAX;
+}
+
+/* Imports the files that waited for others. If one of them is busy, or anything was before, no
+ * stamp holds: everything is looked at again. */
+static enum wal_status import_waiting(struct wal_import_follow *follow, bool was_busy,
+                                      struct wal_error *error)
+{
+    struct wal__import *import = &follow->walk.import;
+    enum wal_status status;
+
+    import->must_retry = was_busy;
+    status = wal__tree_import_deferred(&follow->walk, error);
+    if (import->must_retry && follow->stamps.count > 0) {
+        memset(follow->stamps.items, 0, follow->stamps.count * sizeof(follow->stamps.items[0]));
+        follow->has_busy = true;
+        follow->scan_ms = now_ms() + RETRY_MS;
+    }
+    return status;
+}
+
 /* --- visits -------------------------------------------------------------- */
 
 /* Imports a file that is not as its stamp has it. */
@@ -522,11 +556,14 @@ static enum wal_status import_changed(struct wal_import_follow *follow,
     int64_t took_ms;
 
     follow->walk.import.must_retry = false;
+    follow->walk.import.takes_rest = stamp->rest_ms != 0;
+    follow->walk.import.has_rest = false;
     follow->walk.import.since_ms = stamp->since_ms;
     follow->walk.import.updated_ms = 0;
     failed = follow->walk.import.result.failed;
     status = wal__tree_import_file(&follow->walk, source, error);
     follow->walk.import.since_ms = 0;
+    follow->walk.import.takes_rest = false;
     took_ms = now_ms() - begin_ms;
     stamp = scan_stamps_get(&follow->stamps, source->name);
     if (stamp != NULL && follow->walk.import.result.failed == failed &&
@@ -536,9 +573,14 @@ static enum wal_status import_changed(struct wal_import_follow *follow,
     if (stamp != NULL && took_ms > FREE_READ_MS) {
         stamp->next_ms = begin_ms + took_ms + BUSY_SHARE * took_ms;
     }
+    if (stamp != NULL) {
+        stamp->rest_ms = follow->walk.import.has_rest && old.rest_ms == 0 ? now_ms() + REST_MS : 0;
+    }
     if (status == WAL_OK && stamp != NULL && follow->walk.import.must_retry) {
         *stamp = (struct scan_stamp){.next_ms = old.next_ms, .since_ms = old.since_ms};
         status = postpone(follow, source->below, &place, now_ms() + RETRY_MS, error);
+    } else if (status == WAL_OK && stamp != NULL && stamp->rest_ms != 0) {
+        status = postpone(follow, source->below, &place, stamp->rest_ms, error);
     }
     return status;
 }
@@ -586,7 +628,12 @@ static enum wal_status visit_file(struct wal__tree_walk *walk,
     if (!follow->only_stamps && stamp->next_ms > now_ms()) {
         return postpone(follow, source->below, &place, stamp->next_ms, error);
     }
-    if (!scan_stamp_update(stamp, &info) || follow->only_stamps) {
+    if (scan_stamp_update(stamp, &info)) {
+        stamp->rest_ms = 0;
+    } else if (stamp->rest_ms == 0 || stamp->rest_ms > now_ms()) {
+        return WAL_OK;
+    }
+    if (follow->only_stamps) {
         return WAL_OK;
     }
     status = import_changed(follow, source, stamp, error);
@@ -621,10 +668,14 @@ static enum wal_status visit_directory(struct wal__tree_walk *walk,
     if (status != WAL_OK || follow->only_stamps) {
         return status;
     }
+    follow->walk.import.must_retry = false;
     status = wal__tree_import_directory(&follow->walk, source, error);
     stamp = scan_stamps_get(&follow->stamps, source->name);
     if (stamp != NULL) {
         stamp->next_ms = now_ms() + DIRECTORY_MS + SCAN_SHARE * (now_ms() - begin_ms);
+    }
+    if (status == WAL_OK && stamp != NULL && follow->walk.import.must_retry) {
+        status = postpone(follow, source->below, &place, stamp->next_ms, error);
     }
     return status;
 }
@@ -681,16 +732,14 @@ static enum wal_status scan_all(struct wal_import_follow *follow, struct wal_err
     int64_t delay_ms;
 
     follow->has_missing = false;
+    follow->has_busy = false;
     follow->scans++;
     for (uint32_t i = 0; status == WAL_OK && i < follow->count; i++) {
         status = scan_argument(follow, i, error);
     }
-    if (status == WAL_OK) {
-        status = wal__tree_import_deferred(&follow->walk, error);
-    }
     delay_ms = SCAN_SHARE * (now_ms() - begin_ms);
     follow->scan_ms = now_ms() + (delay_ms > SCAN_MS ? delay_ms : SCAN_MS);
-    return status;
+    return status == WAL_OK ? import_waiting(follow, false, error) : status;
 }
 
 /* A folder_change_fn. */
@@ -738,7 +787,7 @@ static enum wal_status import_pending(struct wal_import_follow *follow, struct w
                                             error);
         pending_free(&follow->pending, &pending);
     }
-    return status == WAL_OK ? wal__tree_import_deferred(&follow->walk, error) : status;
+    return status == WAL_OK ? import_waiting(follow, false, error) : status;
 }
 
 /* --- interface ----------------------------------------------------------- */
@@ -806,8 +855,7 @@ enum wal_status wal_import_follow_open(struct wal_store *store, const struct wal
 }
 
 /* Watches everything and takes the stamps, then imports as wal_import_tree does. What changes
- * meanwhile differs from its stamp. After a source that another import is writing no stamp holds:
- * everything is looked at again. */
+ * meanwhile differs from its stamp. */
 static enum wal_status begin(struct wal_import_follow *follow, struct wal_error *error)
 {
     struct wal__tree_walk *walk = &follow->walk;
@@ -829,15 +877,11 @@ static enum wal_status begin(struct wal_import_follow *follow, struct wal_error 
         status = wal__tree_walk_argument(walk, follow->arguments[i], error);
     }
     if (status == WAL_OK) {
-        status = wal__tree_import_deferred(walk, error);
+        status = import_waiting(follow, walk->import.must_retry, error);
     }
     sync_status = wal__import_sync(&walk->import, status == WAL_OK ? error : NULL);
     status = status == WAL_OK ? sync_status : status;
     set_visits(walk, visit_file, visit_directory, enter_folder);
-    if (walk->import.must_retry) {
-        memset(follow->stamps.items, 0, follow->stamps.count * sizeof(follow->stamps.items[0]));
-        follow->watch.loses_events = true;
-    }
     walk->import.waits_for_newline = true;
     follow->has_begun = status == WAL_OK;
     return status;
@@ -851,8 +895,8 @@ static void wait_for_events(const struct wal_import_follow *follow, uint32_t tim
     int64_t now = now_ms();
     int64_t wait_ms = timeout_ms > INT32_MAX ? INT32_MAX : timeout_ms;
 
-    if ((follow->watch.needs_scans || follow->has_missing) && follow->scan_ms < due_ms) {
-        due_ms = follow->scan_ms;
+    if (scan_due(follow) < due_ms) {
+        due_ms = scan_due(follow);
     }
     if (due_ms - now < wait_ms) {
         wait_ms = due_ms > now ? due_ms - now : 0;
@@ -864,11 +908,8 @@ static enum wal_status import_changes(struct wal_import_follow *follow, struct w
 {
     enum wal_status status = folder_watch_read(&follow->watch, on_change, follow, error);
     enum wal_status sync_status;
-    bool must_scan =
-        follow->watch.loses_events ||
-        ((follow->watch.needs_scans || follow->has_missing) && now_ms() >= follow->scan_ms);
 
-    if (status == WAL_OK && must_scan) {
+    if (status == WAL_OK && now_ms() >= scan_due(follow)) {
         follow->watch.loses_events = false;
         status = scan_all(follow, error);
     }

@@ -273,8 +273,9 @@ wal_import_follow_open(struct wal_store *store, const struct wal_slice *paths, u
 /*
  * The first call imports everything, as wal_import_tree does. Later calls wait for changes, at most
  * timeout_ms, or until a signal is handled, and import them; an incomplete last line waits for its
- * end. What they import is durable when they return. A source that another import is writing is
- * tried again later. result may be null; it is about this call.
+ * end, and one that lacks only the newline for a second. What they import is durable when they
+ * return. A source that another program holds, or changed while it was read, is tried again a
+ * moment later, without a change. result may be null; it is about this call.
  *
  * Errors: WAL_ECALLBACK, WAL_ENOMEM; the next call goes on.
  */

@@ -536,6 +536,27 @@ def locked():
     home.imports()
     assert list(home.sessions()) == [ses]
     db.close()
+    # A follow tries it again by itself: the end of the lock is no change.
+    home = Home("locked_follow")
+    db = Database(home.path, V1)
+    db.db.execute("PRAGMA journal_mode = DELETE")
+    ses = db.session()
+    db.db.execute("BEGIN EXCLUSIVE")
+    with subprocess.Popen(
+            [os.path.join(TOOLS, "agentwal"), "--store", home.store, "import",
+             "--follow", home.data], env=home.environment, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL) as process:
+        try:
+            time.sleep(5)  # longer than two tries
+            db.db.execute("ROLLBACK")
+            until = time.monotonic() + LIMIT
+            while list(home.sessions()) != [ses]:
+                assert time.monotonic() < until
+                time.sleep(0.05)
+        finally:
+            process.terminate()
+            process.wait(60)
+    db.close()
 
 
 def half_migrated():

@@ -1145,6 +1145,34 @@ KIT_TEST(follow__incomplete_line_waits_for_its_end)
     wal_import_follow_close(follow);
 }
 
+/* A client may write the newline with the next line, and there is no next line at the end. */
+KIT_TEST(follow__last_line_without_a_newline)
+{
+    struct wal_store *store = kit_store();
+    struct wal_import_follow *follow;
+    char row[PATH_SIZE];
+
+    make_folder(PROJECT);
+    add_rows(PROJECT, "a", 1, 1);
+    follow = follow_path(store, "home");
+    snprintf(row, sizeof(row), "%.*s", (int)strlen(row_of("a", 2)) - 1, row_of("a", 2));
+    add_text(PROJECT, "a.jsonl", row);
+    wait_for(follow, store, "a", 2);
+    snprintf(row, sizeof(row), "\n%.*s", (int)strlen(row_of("a", 3)) - 1, row_of("a", 3));
+    add_text(PROJECT, "a.jsonl", row);
+    wait_for(follow, store, "a", 3);
+    /* Half a line stays out, however long it is the last. */
+    snprintf(row, sizeof(row), "\n%.40s", row_of("a", 4));
+    add_text(PROJECT, "a.jsonl", row);
+    for (unsigned i = 0; i < 3; i++) {
+        assert_ok(wal_import_follow_next(follow, 700, NULL, NULL));
+    }
+    assert_int_equal(count_entries(store, "a"), 3);
+    add_text(PROJECT, "a.jsonl", row_of("a", 4) + 40);
+    wait_for(follow, store, "a", 4);
+    wal_import_follow_close(follow);
+}
+
 KIT_TEST(follow__new_files_and_folders)
 {
     struct wal_store *store = kit_store();

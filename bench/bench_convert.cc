@@ -4,10 +4,12 @@
  * of a file that is known, of one that grew by ten lines, export of the source, and as its client
  * has it, then with ten lines more. Next to each the bare limit: the same bytes copied with one
  * sync, or read twice and compared. Then the most anonymous memory that it takes, also of one line
- * of 100 MB.
+ * of 100 MB. Then a home with the sessions of five clients: import, import again, the time from an
+ * append to the report of a follow; and an import of many sessions of three lines.
  */
 #include <fcntl.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -28,6 +30,10 @@ namespace
 const size_t piece = 1 << 20;
 const size_t line_size = 100000000;
 const int added_lines = 10;
+const uint64_t client_size = 79000000;
+const uint64_t session_size = 1000000;
+const int small_sessions = 1000;
+const int appends = 20;
 
 uint64_t transcript_size()
 {
@@ -239,12 +245,16 @@ void report_row(const question &question, uint64_t bytes)
     double time = question.times.median();
     double bare = question.bares.median();
     char ratio[32];
+    std::string against;
 
     snprintf(ratio, sizeof(ratio), " (%.1f x)", time / bare);
+    if (bare > 0) {
+        against = bench::millis(bare) + ratio;
+    }
     bench::report(
         {std::string("convert, ") + question.name,
          bench::millis(time) + " (processor " + bench::millis(question.used.median()) + ")",
-         bench::millis(bare) + ratio, question.is_time ? time * 1e3 : megabytes / time,
+         against, question.is_time ? time * 1e3 : megabytes / time,
          question.is_time      ? bench::wanted::at_most
          : question.target > 0 ? bench::wanted::at_least
                                : bench::wanted::nothing,
@@ -360,9 +370,174 @@ void memory(benchmark::State &state)
     }
 }
 
+/* --- clients ------------------------------------------------------------ */
+
+std::string path_of(const std::string &folder, const transcript &made)
+{
+    return folder + "/" + made.session + ".jsonl";
+}
+
+/* Makes sessions of Claude Code in the folder, each from its own seed. Returns the last. */
+transcript make_sessions(const std::string &folder, uint64_t seed, uint64_t count, uint64_t bytes,
+                         uint64_t rows)
+{
+    transcript made = {};
+
+    std::filesystem::create_directories(folder);
+    for (uint64_t i = 0; i < count; i++) {
+        transcript_init(&made, seed + i);
+        add_rows(path_of(folder, made), &made, bytes, rows);
+    }
+    return made;
+}
+
+const char *const projects = "/.claude/projects/-home-user-work-project";
+
+run import_home(const std::string &store, const std::string &home)
+{
+    return measure({agentwal(), "--store", store, "import", "--no-progress", home});
+}
+
+/* Makes a home with sessions of five clients, and a file with all of their bytes. Returns one of
+ * Claude Code. */
+transcript make_home(const bench::folder &place, const std::string &home, const std::string &all)
+{
+    const char *const clients[][2] = {
+        {"codex", ".codex"}, {"pi", ".pi/agent"}, {"gemini", ".gemini"}, {"qwen", ".qwen"}};
+    const uint64_t count = client_size / session_size;
+    std::string made = place / "made", store = place / "made-store";
+    transcript last = make_sessions(home + projects, 1, count, session_size, UINT64_MAX);
+    uint64_t seed = 1;
+
+    for (const auto &client : clients) {
+        seed += count;
+        bench::remove_all(made);
+        bench::remove_all(store);
+        make_sessions(made, seed, count, session_size, UINT64_MAX);
+        bench::close_store(bench::open_store(store));
+        import(store, made);
+        export_as(client[0], store, home + "/" + client[1]);
+    }
+    bench::remove_all(made);
+    bench::remove_all(store);
+    std::ofstream out(all, std::ios::binary);
+    for (const auto &entry : std::filesystem::recursive_directory_iterator(home)) {
+        if (entry.is_regular_file()) {
+            out << std::ifstream(entry.path(), std::ios::binary).rdbuf();
+        }
+    }
+    out.close();
+    bench::require(out.good(), "no space");
+    return last;
+}
+
+/* A follow of a folder, whose reports are read. */
+struct follower {
+    pid_t pid;
+    FILE *reports;
+
+    follower(const std::string &store, const std::string &folder)
+    {
+        std::string program = agentwal();
+        int ends[2];
+
+        bench::require(pipe(ends) == 0 && (pid = fork()) >= 0, "fork failed");
+        if (pid == 0) {
+            dup2(ends[1], STDOUT_FILENO);
+            dup2(open("/dev/null", O_WRONLY), STDERR_FILENO);
+            close(ends[0]);
+            execl(program.c_str(), program.c_str(), "--store", store.c_str(), "import", "--json",
+                  "--no-progress", "--follow", folder.c_str(), nullptr);
+            _exit(127);
+        }
+        close(ends[1]);
+        reports = fdopen(ends[0], "r");
+    }
+
+    ~follower()
+    {
+        kill(pid, SIGTERM);
+        waitpid(pid, nullptr, 0);
+        fclose(reports);
+    }
+
+    /* Waits for the report of one new entry. */
+    void wait()
+    {
+        std::vector<char> line(TRANSCRIPT_ROW_MAX);
+
+        do {
+            bench::require(fgets(line.data(), static_cast<int>(line.size()), reports) != nullptr,
+                           "a follow ended");
+        } while (strstr(line.data(), "\"appended\":1,") == nullptr);
+    }
+};
+
+/* Appends lines to a session of Claude Code in a home that is followed. */
+void follow(const std::string &store, const std::string &home, transcript made, question &question)
+{
+    std::string path = path_of(home + projects, made);
+    follower follower(store, home);
+
+    add_rows(path, &made, UINT64_MAX, 1); /* the first is of the first import */
+    follower.wait();
+    for (int i = 0; i < appends; i++) {
+        double begin = bench::now();
+
+        add_rows(path, &made, UINT64_MAX, 1);
+        follower.wait();
+        question.add({bench::now() - begin, 0, 0}, 0);
+    }
+}
+
+void clients(benchmark::State &state)
+{
+    bench::folder place;
+    std::string home = place / "home", all = place / "all", small = place / "small";
+    std::string store = place / "store", copied = place / "copied";
+    std::vector<question> questions = {
+        {"import of five clients, 300 MB", 200, false, {}, {}, {}},
+        {"import again of five clients, nothing new", 2000, false, {}, {}, {}},
+        {"from an append to the report of a follow", 50, true, {}, {}, {}},
+        {"import of 1,000 sessions of three lines", 1000, true, {}, {}, {}},
+    };
+
+    if (!bench::has_room(state, "converting", place, client_size * 25)) {
+        return;
+    }
+    transcript last = make_home(place, home, all);
+    make_sessions(small + projects, 100000, small_sessions, UINT64_MAX, 3);
+    /* A file that was just written is not known without being read. */
+    std::this_thread::sleep_for(std::chrono::seconds(3));
+    for (auto _ : state) {
+        double begin = bench::now();
+
+        for (const std::string &folder : {small, home}) {
+            bench::remove_all(store);
+            bench::remove_all(copied);
+            bench::close_store(bench::open_store(store));
+            bench::sync_file_system(place.path());
+            if (folder == small) {
+                questions[3].add(import_home(store, small), 0);
+                continue;
+            }
+            double bare = bench::run_child("copy", {all, copied})[0];
+            bench::sync_file_system(place.path());
+            questions[0].add(import_home(store, home), bare);
+            questions[1].add(import_home(store, home), bench::run_child("compare", {all})[0]);
+        }
+        state.SetIterationTime(bench::now() - begin);
+    }
+    follow(store, home, last, questions[2]);
+    for (const question &question : questions) {
+        report_row(question, std::filesystem::file_size(all));
+    }
+}
+
 void setup()
 {
     bench::add("convert", bench::pick(5, 7, 5), convert);
+    bench::add("convert/clients", bench::pick(3, 5, 3), clients);
     bench::add("convert/memory", 1, memory);
 }
 

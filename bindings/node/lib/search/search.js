@@ -11,6 +11,17 @@ const { Gate } = require('../base/gate.js');
 const { toArray, toFlags, toOptions, toTime } = require('../base/options.js');
 const { runWatched } = require('../base/progress.js');
 
+const ROLE_NAMES = Object.fromEntries(
+  Object.entries(SEARCH_ROLE).map(([name, role]) => [role, name]));
+
+// What the addon found, which has the numbers of roles.
+function toSessions(found) {
+  for (const hit of found.flatMap(({ hits }) => hits)) {
+    hit.role = ROLE_NAMES[hit.role];
+  }
+  return found;
+}
+
 function rolesOf(roles) {
   let set = 0;
   for (const role of toArray(roles, 'roles')) {
@@ -83,13 +94,14 @@ class Search {
 
   async find(text, options) {
     const given = findArguments(text, options);
-    return this.#run(options, (handle, watch) => native.searchFind(handle, ...given, watch));
+    return toSessions(await this.#run(options,
+      (handle, watch) => native.searchFind(handle, ...given, watch)));
   }
 
   findSync(text, options) {
     const given = findArguments(text, options);
     this.#check();
-    return native.searchFindSync(this.#handle, ...given);
+    return toSessions(native.searchFindSync(this.#handle, ...given));
   }
 
   async update(options) {

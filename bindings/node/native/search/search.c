@@ -10,24 +10,6 @@
 
 /* --- values of a result ------------------------------------------------- */
 
-static const char *role_name(uint32_t role)
-{
-    switch (role) {
-    case WAL_SEARCH_USER:
-        return "user";
-    case WAL_SEARCH_ASSISTANT:
-        return "assistant";
-    case WAL_SEARCH_TOOL:
-        return "tool";
-    case WAL_SEARCH_TITLE:
-        return "title";
-    case WAL_SEARCH_SUMMARY:
-        return "summary";
-    default:
-        return "result";
-    }
-}
-
 /* Units of UTF-16 that a byte of UTF-8 begins. */
 static uint32_t units_of(uint8_t byte)
 {
@@ -64,7 +46,6 @@ static napi_value make_hit(struct call *call, const struct wal_search_hit *hit)
 {
     napi_value object = make_struct(call, &search_hit_out, hit);
 
-    object_set(call, object, "role", make_string(call, role_name(hit->role)));
     object_set(call, object, "matches", make_matches(call, hit));
     return object;
 }

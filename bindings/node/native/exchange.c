@@ -292,31 +292,10 @@ static napi_value export_session(struct call *call)
     return job_start(call, &self->job);
 }
 
-/* --- views ---------------------------------------------------------------- */
-
-/* viewLosses(view): counts by name */
-static napi_value view_losses(struct call *call)
-{
-    struct handle *view = handle_get(call, 0, &view_type);
-    napi_value object = make_object(call);
-    enum wal_status status = WAL_OK;
-
-    for (uint32_t i = 0; !call->failed && status != WAL_END; i++) {
-        const char *name = NULL;
-        uint64_t count = 0;
-
-        status = wal_view_loss(view->object, i, &name, &count, call_error(call));
-        if (call_check(call, status) && status == WAL_OK) {
-            object_number(call, object, name, count);
-        }
-    }
-    return object;
-}
-
 const struct call_method exchange_methods[] = {
     {"openImport", open_follow},
     {"nextImport", next_round},
     {"exportSession", export_session},
-    {"viewLosses", view_losses},
+
     {NULL, NULL},
 };

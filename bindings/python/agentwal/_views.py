@@ -64,7 +64,7 @@ class View(Unpicklable):
 
     def losses(self) -> dict[str, int]:
         """What the dialect could not express in the last flush, by name."""
-        return _wal.view_losses(self._handle)
+        return dict(_wal.view_losses(self._handle))
 
     def issues(self) -> list[ViewIssue]:
         """What the last import found."""

@@ -98,7 +98,7 @@ static PyObject *import_follow_next(PyObject *module, PyObject *const *args, Py_
     return made;
 }
 
-/* --- views ---------------------------------------------------------------- */
+/* --- exports -------------------------------------------------------------- */
 
 /* The losses of a view as a dict. */
 static PyObject *losses_dict(const struct wal_view *view)
@@ -115,27 +115,6 @@ static PyObject *losses_dict(const struct wal_view *view)
     }
     return dict;
 }
-
-/* view_losses(view) */
-static PyObject *view_losses(PyObject *module, PyObject *const *args, Py_ssize_t count)
-{
-    struct wal_view *view;
-    PyObject *made;
-    struct call call;
-
-    if (!value_count(module, "view_losses", count, 1)) {
-        return NULL;
-    }
-    view = call_begin(&call, module, args[0], HANDLE_VIEW);
-    if (view == NULL) {
-        return NULL;
-    }
-    made = losses_dict(view);
-    call_end(&call);
-    return made;
-}
-
-/* Exports ----------------------------------------------------------------- */
 
 /* What a view put. */
 struct output {
@@ -225,7 +204,6 @@ static PyObject *session_export(PyObject *module, PyObject *const *args, Py_ssiz
 }
 
 PyMethodDef convert_methods[] = {
-    MODULE_FUNCTION("view_losses", view_losses),
     MODULE_FUNCTION("session_export", session_export),
     MODULE_FUNCTION("import_follow_open", import_follow_open),
     MODULE_FUNCTION("import_follow_next", import_follow_next),

@@ -51,7 +51,8 @@ class View {
 
   losses() {
     this.#core.check();
-    return native.viewLosses(this.#handle);
+    return Object.fromEntries(
+      native.viewLosses(this.#handle).map(({ name, count }) => [name, count]));
   }
 
   issues() {

@@ -45,8 +45,9 @@ For Node.js:
 
   handle STRUCT NAME CLOSE [shared] [WORDS]
       A kind of handles: NAME_type, named WORDS in messages.
-  now NAME FUNCTION [plain]
+  now NAME FUNCTION [plain] [flushed]
       A function that calls the library at once. plain: a session is its handle.
+      flushed: it submits first what waits for room in the queue of the store.
   now? NAME FUNCTION      likewise; WAL_ENOTFOUND is null
   job NAME FUNCTION [flushed]
       A function that calls it in another thread. flushed: one more argument, last:
@@ -488,7 +489,7 @@ class Node(Binding):
         text = self.all_text(
             ['"bindings/node/native/interface.h"', "<string.h>",
              '"bindings/node/native/base/value.h"', '"bindings/node/native/store/job.h"',
-             '"bindings/node/native/store/store.h"'],
+             '"bindings/node/native/store/store.h"', '"bindings/node/native/store/submission.h"'],
             [guarded(close, "static void close_%s(void *object)\n{\n    %s(object);\n}\n"
                      'const struct handle_type %s_type = {"%s", close_%s, %s};\n' % (
                          name, close, name, words, name, str(shared).lower()))
@@ -577,6 +578,10 @@ class Node(Binding):
             store += "->store"
         elif len(plan.handles) > 1 and "either" not in words:
             store = plan.handles[1][0] + "->store"
+        if "flushed" in words:
+            # That may run JavaScript, which may close the store.
+            gets += ["if (%s == NULL) {" % store, "    return NULL;", "}",
+                     "submissions_flush_backlog(%s);" % store, "%s = store_get(call, 0);" % store]
         text = head + indented([
             *gets,
             *(self.zeroed(v) + ";" for v in plan.variables),

@@ -57,32 +57,6 @@ napi_value session_make(struct call *call, struct store *store, struct opened_se
     return pair;
 }
 
-/* createSync(store, OPTIONS): [session, id] */
-static napi_value create_now(struct call *call)
-{
-    struct store *store = store_get(call, 0);
-    struct opened_session made = {.session = NULL};
-    struct wal_session_options options;
-    enum wal_status status;
-
-    if (store == NULL) {
-        return NULL;
-    }
-    /* It may run JavaScript, which may close the store. */
-    submissions_flush_backlog(store);
-    store = store_get(call, 0);
-    read_struct(call, 1, &wal_session_options_in, &options);
-    if (call->failed) {
-        return NULL;
-    }
-    status = wal_session_create(store->wal, &options, &made.session, call_error(call));
-    if (!call_check(call, session_identify(&made, status, call_error(call)))) {
-        session_discard(&made);
-        return NULL;
-    }
-    return session_make(call, store, &made);
-}
-
 /* --- heads, and lists of sessions ----------------------------------------- */
 
 /* head(session, stream, name): the id of its entry, or null */
@@ -542,17 +516,8 @@ static napi_value get_entry(struct call *call)
 }
 
 const struct call_method session_methods[] = {
-    {"createSync", create_now},
-    {"head", get_head},
-    {"listNext", list_next},
-    {"changeSession", change_session},
-    {"submit", submit_batch},
-    {"commit", commit_batch},
-    {"makeId", make_id},
-    {"openCursor", open_cursor},
-    {"next", next_entries},
-    {"entry", get_entry},
-    {"remaining", remaining},
-    {"lastSequence", last_sequence},
-    {NULL, NULL},
+    {"head", get_head},          {"listNext", list_next},         {"changeSession", change_session},
+    {"submit", submit_batch},    {"commit", commit_batch},        {"makeId", make_id},
+    {"openCursor", open_cursor}, {"next", next_entries},          {"entry", get_entry},
+    {"remaining", remaining},    {"lastSequence", last_sequence}, {NULL, NULL},
 };

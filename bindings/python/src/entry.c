@@ -31,7 +31,7 @@ struct entry_block {
     uint64_t payload_size; /* of the entry; in the block may be none of it */
     uint32_t flags;
     uint32_t stream;
-    uint32_t ends[TEXTS]; /* where each text ends, and the next begins */
+    uint32_t begins[TEXTS + 1]; /* of each text, and the end of the last */
     uint8_t digest[WAL_DIGEST_SIZE];
     char text[];
 };
@@ -68,12 +68,13 @@ static struct entry_block *entry_block_copy(const struct wal_entry *entry)
     block->stream = entry->stream;
     memcpy(block->digest, entry->payload_digest, WAL_DIGEST_SIZE);
     size = 0;
+    block->begins[0] = 0;
     for (size_t i = 0; i < TEXTS; i++) {
         if (texts[i].size > 0) {
             memcpy(block->text + size, texts[i].data, (size_t)texts[i].size);
         }
         size += texts[i].size;
-        block->ends[i] = (uint32_t)size;
+        block->begins[i + 1] = (uint32_t)size;
     }
     return block;
 }
@@ -107,9 +108,9 @@ static const struct entry_block *block_of(PyObject *object)
 
 static struct wal_slice text_of(const struct entry_block *block, size_t text)
 {
-    uint32_t begin = text == 0 ? 0 : block->ends[text - 1];
+    const uint32_t *begin = block->begins + text;
 
-    return (struct wal_slice){block->text + begin, block->ends[text] - begin};
+    return (struct wal_slice){block->text + begin[0], begin[1] - begin[0]};
 }
 
 /* Fields ---------------------------------------------------------------- */

@@ -26,6 +26,8 @@ struct wal_part_reader {
     /* The part read last; its head is written when all ranges are there. */
     struct wal__part_head head;
     struct wal__buf bytes;
+    struct wal__part_commit commits[WAL__PART_STREAMS]; /* in it */
+    struct wal__buf index;                              /* of wal_part_reader_get_index */
     /* Places that this reader returned, or has compared with the log. */
     struct wal__part_place known[WAL__PART_STREAMS];
     struct wal__scan_result facts;
@@ -69,6 +71,7 @@ static enum wal_status part_begin(struct wal_part_reader *reader, struct wal_err
     enum wal_status status;
 
     memset(&reader->head, 0, sizeof(reader->head));
+    memset(reader->commits, 0, sizeof(reader->commits));
     /* Each time: a feature is in it before the first record that needs it. */
     status = wal__manifest_read(&reader->core->env, &reader->head.manifest, &ignored, error);
     if (status != WAL_OK) {
@@ -843,6 +846,8 @@ static enum wal_status add_groups(struct wal_part_reader *reader, struct wal__se
 
             reader->bytes.size = begin + (size_t)size;
             head->ranges[head->range_count - 1].size = size;
+            reader->commits[stream] =
+                (struct wal__part_commit){reader->facts.commit_offset, reader->facts.epoch};
             return WAL_OK;
         }
         if (to == stretch->to || status != WAL_ECORRUPT) {
@@ -1079,6 +1084,7 @@ enum wal_status wal_part_reader_open(struct wal_store *store, struct wal_part_re
     opened->core = &store->core;
     wal__sha256_alg_init(&opened->sha256_alg);
     wal__buf_init(&opened->bytes, store->core.env.heap);
+    wal__buf_init(&opened->index, store->core.env.heap);
     wal__core_retain(&store->core);
     *reader = opened;
     return WAL_OK;
@@ -1129,12 +1135,33 @@ enum wal_status wal_part_reader_next_to(struct wal_part_reader *reader,
     return status;
 }
 
+enum wal_status wal_part_reader_get_index(struct wal_part_reader *reader, struct wal_slice *index,
+                                          struct wal_error *error)
+{
+    enum wal_status status = wal__check_core(reader == NULL ? NULL : reader->core, error);
+
+    if (status == WAL_OK && index == NULL) {
+        status = wal__invalid(error, "the place for the index is null");
+    }
+    if (status != WAL_OK) {
+        return status;
+    }
+    reader->index.size = 0;
+    if (wal__part_append_index(reader->core, &reader->head, reader->commits, &reader->index) !=
+        WAL_OK) {
+        return wal__no_memory(error);
+    }
+    *index = (struct wal_slice){reader->index.data, reader->index.size};
+    return WAL_OK;
+}
+
 void wal_part_reader_close(struct wal_part_reader *reader)
 {
     if (reader != NULL) {
         struct wal__core *core = reader->core;
 
         wal__buf_deinit(&reader->bytes);
+        wal__buf_deinit(&reader->index);
         wal__sha256_alg_deinit(&reader->sha256_alg);
         wal__heap_free(core->env.heap, reader);
         wal__core_release(core);

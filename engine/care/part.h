@@ -53,6 +53,21 @@ static inline bool wal__part_place_equal(const struct wal__part_place *a,
            a->sequence == b->sequence && a->chain == b->chain;
 }
 
+/* The last COMMIT of a part in a stream; its offset is 0: there is none. */
+struct wal__part_commit {
+    uint64_t offset;
+    uint64_t epoch;
+};
+
+/* part_store.c: appends the indexes of the segments that a part goes on from, and of those with
+ * which the log ends there, as wal_part_reader_get_index; and wal_open_parts on this heap, which
+ * must outlive the store. */
+enum wal_status wal__part_append_index(struct wal__core *core, const struct wal__part_head *head,
+                                       const struct wal__part_commit *commits,
+                                       struct wal__buf *out) WAL_MUST_USE;
+enum wal_status wal__parts_open(const struct wal_parts *parts, const struct wal__heap *heap,
+                                struct wal_store **store, struct wal_error *error) WAL_MUST_USE;
+
 /* replica.c: as wal_replica_open, or wal_replica_open_store, with the heap and the system given;
  * both must outlive it. */
 enum wal_status wal__replica_open(const char *path, bool takes_store, const struct wal__heap *heap,

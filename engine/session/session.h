@@ -25,6 +25,9 @@ struct wal_store {
     struct wal__lookup lookup;    /* of the store's documents */
     /* WAL_OPEN_MEMORY: names of memfds; else NULL */
     struct wal__io *memory;
+    /* Another table that is of this store, and what frees it; or NULL. */
+    struct wal__io *own_io;
+    void (*destroy_io)(struct wal__io *io);
     struct wal__spill spill;
 };
 

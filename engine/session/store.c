@@ -64,6 +64,9 @@ static void destroy_store(struct wal__core *core)
 
     wal__core_deinit(core);
     wal__io_memory_destroy(store->memory);
+    if (store->own_io != NULL) {
+        store->destroy_io(store->own_io);
+    }
     wal__heap_free(store->heap, store);
 }
 

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agentwal/replica.h"
 #include "engine/store/catalogue.h"
 #include "format/bytes/bytes.h"
 #include "format/bytes/crc32.h"
@@ -56,6 +57,12 @@ static void check_summary(const struct wal__index *index, const struct wal__summ
     require(memcmp(encoded, at, sizeof(encoded)) == 0);
     require(memcmp(texts, all.data, size) == 0);
     require(wal__summary_number(at) == summary->number);
+}
+
+/* As the indexes that a remote has, of either stream, one after the other. */
+static void check_indexes(struct wal__span bytes)
+{
+    (void)!wal_part_check_index((struct wal_slice){bytes.data, bytes.size}, NULL);
 }
 
 static void read_index(struct wal__span bytes)
@@ -259,10 +266,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         forge_index(copy + 1, size - 1);
         read_index(bytes);
         read_index(forged);
+        check_indexes(bytes);
+        check_indexes(forged);
     } else if (data[0] == 'p') {
         forge_index(copy + 1, size - 1); /* its checksums lie there too */
         read_pack_index(bytes);
         read_pack_index(forged);
+        check_indexes(bytes);
+        check_indexes(forged);
     } else {
         forge_snapshot(copy + 1, size - 1);
         read_header(bytes);

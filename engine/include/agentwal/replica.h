@@ -101,6 +101,16 @@ wal_part_reader_next_to(struct wal_part_reader *reader, const struct wal_part_pl
                         const struct wal_part_place *end, uint64_t max_size, struct wal_slice *part,
                         struct wal_part_info *info, struct wal_error *error);
 
+/*
+ * Returns the indexes of the segments from which the part that was read last goes on to the next
+ * ones; and of the newest segments, if nothing has come since the part. With them wal_open_parts
+ * reads no such segment whole. *index is empty when there is none, or compaction has replaced the
+ * segment since; it holds until the next call on the reader, or its close. Threads: one at a time.
+ */
+WAL_API WAL_MUST_USE enum wal_status wal_part_reader_get_index(struct wal_part_reader *reader,
+                                                               struct wal_slice *index,
+                                                               struct wal_error *error);
+
 /* Frees the reader. reader may be null. */
 WAL_API void wal_part_reader_close(struct wal_part_reader *reader);
 
@@ -120,6 +130,46 @@ wal_part_verify(struct wal_slice part, struct wal_part_info *info, struct wal_er
  * Threads: any. Errors: WAL_ECORRUPT, WAL_EVERSION. */
 WAL_API WAL_MUST_USE enum wal_status
 wal_part_get_info(struct wal_slice head, struct wal_part_info *info, struct wal_error *error);
+
+/* Verifies indexes of segments, one after the other, as wal_part_reader_get_index returns them.
+ * Threads: any. Errors: WAL_ECORRUPT with the offset of the first that is damaged. */
+WAL_API WAL_MUST_USE enum wal_status wal_part_check_index(struct wal_slice index,
+                                                          struct wal_error *error);
+
+/* ------------------------------------------- reading where they are --- */
+
+/* Fills `data` with bytes [offset, offset + size) of the part of that rank. Anything but WAL_OK is
+ * WAL_EIO, or damage, to those who read the store. */
+typedef enum wal_status wal_part_read_fn(void *ctx, uint64_t part, uint64_t offset, uint64_t size,
+                                         void *data);
+
+/* The parts of a store from its beginning on, in order, that are kept elsewhere. */
+struct wal_parts {
+    uint32_t struct_size;
+    uint32_t reserved;
+    const struct wal_slice *heads; /* the first WAL_PART_HEAD_SIZE bytes of each, or more; or all
+                                    * of a smaller one */
+    uint64_t head_count;
+    const struct wal_slice *indexes; /* of segments, in any order */
+    uint64_t index_count;
+    wal_part_read_fn *read;
+    void *ctx;
+};
+
+/*
+ * Opens the store that the parts lead to, for reading, without applying them: what is read of it is
+ * read from the parts when it is needed. Opening reads the beginning of each segment, and all of
+ * those that have no index and of the newest. An index that is damaged, or of another segment, is
+ * ignored.
+ *
+ * Digests of parts and the chain are not verified, as what is not read cannot be: each record that
+ * is read has its checksums. heads may be freed after the call; the bytes of indexes, the function
+ * and ctx are used until the store is closed. Close *store with wal_close. Threads: as wal_open;
+ * the function is called by those that read the store. Errors: those of wal_open, WAL_ECORRUPT also
+ * when a part does not follow the one before it.
+ */
+WAL_API WAL_MUST_USE enum wal_status
+wal_open_parts(const struct wal_parts *parts, struct wal_store **store, struct wal_error *error);
 
 /* ---------------------------------------------------------- shipping --- */
 

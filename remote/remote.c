@@ -601,6 +601,7 @@ enum wal_status wal_remote_check(struct wal_remote *remote, const uint8_t *uuid,
     struct wal__check check = {.remote = remote,
                                .info = wal_part_get_info,
                                .verify = wal_part_verify,
+                               .verify_index = wal_part_check_index,
                                .report = each,
                                .report_ctx = ctx,
                                .result = WAL_INIT(wal_remote_check_result)};
@@ -702,7 +703,7 @@ static enum wal_status collect_all(struct wal_remote_writer *writer,
         result->removed_bases += collected.bases;
         result->removed_bytes += collected.bytes;
         if (status == WAL_OK && collected.parts == 0 && collected.segments == 0 &&
-            collected.bases == 0 && collected.bundles == 0) {
+            collected.bases == 0 && collected.indexes == 0 && collected.bundles == 0) {
             return WAL_OK;
         }
     }

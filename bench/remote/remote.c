@@ -17,6 +17,9 @@
  *   remote handoff URL DIR ENTRIES
  *                      a session to an empty machine, until its last 50 entries
  *                      are read
+ *   remote resume URL DIR SESSIONS ENTRIES
+ *                      one session of a store to an empty machine, as much of
+ *                      it as that needs, and then with the whole store
  *
  * DIR does not exist, and URL has nothing. Prints a line of JSON each.
  */
@@ -545,6 +548,143 @@ static void run_handoff(const char *url, const char *path, uint64_t entries)
     close_place(&place);
 }
 
+/* --- one session of many ------------------------------------------------ */
+
+static struct {
+    const struct wal__driver_calls *calls;
+    _Atomic uint64_t requests;
+    _Atomic uint64_t bytes;
+} counted;
+
+static enum wal_status count_get(struct wal__driver *driver, const char *name, uint64_t offset,
+                                 uint64_t size, struct wal__buf *bytes, struct wal_error *error)
+{
+    const size_t before = bytes->size;
+    enum wal_status status = counted.calls->get(driver, name, offset, size, bytes, error);
+
+    atomic_fetch_add(&counted.requests, 1);
+    atomic_fetch_add(&counted.bytes, bytes->size - before);
+    return status;
+}
+
+static enum wal_status count_list(struct wal__driver *driver, const char *prefix, const char *after,
+                                  wal__driver_list_fn *each, void *ctx, struct wal_error *error)
+{
+    atomic_fetch_add(&counted.requests, 1);
+    return counted.calls->list(driver, prefix, after, each, ctx, error);
+}
+
+/* A random payload of the size, of digits that no other one has. */
+static void append_random(struct place *place, struct wal_session *session, size_t size)
+{
+    static uint64_t state = 11;
+
+    for (size_t at = 16; at + 16 < size; at += 16) {
+        char digits[17];
+
+        state = state * UINT64_C(6364136223846793005) + 1442695040888963407U;
+        snprintf(digits, sizeof(digits), "%016" PRIx64, state);
+        memcpy(payload + at, digits, 16);
+    }
+    payload_size = size;
+    memcpy(payload + size - 2, "\"}", 2);
+    place->session = session;
+    (void)append(place, WAL_WRITTEN);
+}
+
+/* Entries of 2 KiB to all sessions by turns, each 50th of 200 KiB, which is stored as content. */
+static void fill(struct place *place, uint64_t sessions, uint64_t entries)
+{
+    struct wal_session **opened = calloc(sessions, sizeof(struct wal_session *));
+    struct wal_error error = WAL_INIT(wal_error);
+
+    for (uint64_t i = 0; opened != NULL && i < sessions; i++) {
+        char id[32];
+        struct wal_session_options named = {.struct_size = sizeof(named)};
+
+        snprintf(id, sizeof(id), "s%" PRIu64, i);
+        named.id = text(id);
+        check(wal_session_create(place->store, &named, &opened[i], &error), &error);
+    }
+    make_payload(PAYLOAD_MAX);
+    for (uint64_t i = 0; opened != NULL && i < sessions * entries; i++) {
+        /* Five sessions are active at a time. */
+        const uint64_t at = i / (5 * entries) * 5 + i % 5;
+
+        append_random(place, opened[at % sessions], i / 5 % 50 == 49 ? 200 * 1024 : 2048);
+    }
+    place->session = NULL;
+    for (uint64_t i = 0; opened != NULL && i < sessions; i++) {
+        wal_session_close(opened[i]);
+    }
+    free(opened);
+}
+
+static void print_resume(const struct place *place, const char *path, const char *what,
+                         const char *session, const char *replicas)
+{
+    const struct wal_open_options create = {.struct_size = sizeof(create),
+                                            .flags = WAL_OPEN_CREATE};
+    struct wal_remote_resume_options options = WAL_INIT(wal_remote_resume_options);
+    struct wal_remote_resume_result result = WAL_INIT(wal_remote_resume_result);
+    struct wal_error error = WAL_INIT(wal_error);
+    struct wal_store *store = NULL;
+    char other[4096];
+    double begin = now();
+
+    snprintf(other, sizeof(other), "%s.%s", path, what);
+    atomic_store(&counted.requests, 0);
+    atomic_store(&counted.bytes, 0);
+    check(wal_open(other, &create, &store, &error), &error);
+    options.session = text(session);
+    options.directory = text(replicas);
+    check(wal_remote_resume(place->remote, store, &options, &result, &error), &error);
+    printf("{\"what\":\"%s\",\"entries\":%" PRIu64 ",\"parts\":%" PRIu64 ",\"requests\":%" PRIu64
+           ",\"bytes\":%" PRIu64 ",\"seconds\":%.2f}\n",
+           what, result.entries, result.parts, atomic_load(&counted.requests),
+           atomic_load(&counted.bytes), now() - begin);
+    check(wal_close(store, &error), &error);
+}
+
+static void run_resume(const char *url, const char *path, uint64_t sessions, uint64_t entries)
+{
+    struct wal_remote_compact_options options = WAL_INIT(wal_remote_compact_options);
+    struct wal_remote_pull_options pulled = WAL_INIT(wal_remote_pull_options);
+    struct wal_store_info info = WAL_INIT(wal_store_info);
+    struct wal__driver_calls calls;
+    struct place place = {.remote = NULL};
+    struct wal_error error = WAL_INIT(wal_error);
+    char replicas[4096];
+    char replica[4200];
+
+    open_place(&place, url, path);
+    wal_session_close(place.session);
+    fill(&place, sessions, entries);
+    check(wal_remote_push(place.writer, NULL, &error), &error);
+    options.flags = WAL_REMOTE_COMPACT_NOW;
+    check(wal_remote_compact(place.remote, place.store, &options, NULL, &error), &error);
+    check(wal_store_get_info(place.store, &info, &error), &error);
+    counted.calls = place.remote->driver->calls;
+    calls = *counted.calls;
+    calls.get = count_get;
+    calls.list = count_list;
+    place.remote->driver->calls = &calls;
+    snprintf(replicas, sizeof(replicas), "%s.replicas", path);
+    print_resume(&place, path, "needed", "s7", replicas);
+    snprintf(replica, sizeof(replica), "%s/", replicas);
+    for (size_t i = 0; i < sizeof(info.uuid); i++) {
+        snprintf(replica + strlen(replica), 3, "%02x", info.uuid[i]);
+    }
+    atomic_store(&counted.requests, 0);
+    atomic_store(&counted.bytes, 0);
+    memcpy(pulled.uuid, info.uuid, sizeof(pulled.uuid));
+    check(wal_remote_pull(place.remote, replica, &pulled, NULL, &error), &error);
+    printf("{\"what\":\"store\",\"requests\":%" PRIu64 ",\"bytes\":%" PRIu64 "}\n",
+           atomic_load(&counted.requests), atomic_load(&counted.bytes));
+    place.remote->driver->calls = counted.calls;
+    close_place(&place);
+}
+
 int main(int argc, char **argv)
 {
     const double number = argc > 4 ? strtod(argv[4], NULL) : 0;
@@ -561,6 +701,8 @@ int main(int argc, char **argv)
         run_lag(argv[2], argv[3], number);
     } else if (argc == 5 && strcmp(argv[1], "handoff") == 0) {
         run_handoff(argv[2], argv[3], (uint64_t)number);
+    } else if (argc == 6 && strcmp(argv[1], "resume") == 0 && number >= 10) {
+        run_resume(argv[2], argv[3], (uint64_t)number, (uint64_t)atoi(argv[5]));
     } else {
         fprintf(stderr, "remote: see the beginning of remote.c\n");
         return 2;

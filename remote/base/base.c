@@ -66,6 +66,14 @@ struct wal__store_object wal__base_object(const uint8_t uuid[16], const struct w
     return object;
 }
 
+bool wal__base_index(const uint8_t uuid[16], const struct wal__base_list *list, size_t at,
+                     struct wal__store_object *object)
+{
+    *object = wal__base_object(uuid, list, at);
+    object->kind = WAL__OBJECT_INDEX;
+    return at == 0 || wal__base_list_at(list, at - 1)->number != object->number;
+}
+
 enum wal_status wal__base_items(const uint8_t uuid[16], const struct wal__base_list *list,
                                 size_t first, struct wal__buf *items, struct wal_error *error)
 {
@@ -206,7 +214,7 @@ static bool judge_part(struct garbage *garbage, const struct wal__store_object *
     return !garbage->is_end && size > WAL__FENCE_JSON_MAX;
 }
 
-/* One that was made for a newer base may be named yet. */
+/* One that was made for a newer base may be named yet. Indexes have the name of one. */
 static bool judge_segment(struct garbage *garbage, const struct wal__store_object *object,
                           uint64_t size)
 {
@@ -242,7 +250,8 @@ static bool see(void *ctx, const char *name, uint64_t size)
     static judge_fn *const judges[] = {[WAL__OBJECT_PART] = judge_part,
                                        [WAL__OBJECT_BASE] = judge_base,
                                        [WAL__OBJECT_SEGMENT] = judge_segment,
-                                       [WAL__OBJECT_BUNDLE] = judge_bundle};
+                                       [WAL__OBJECT_BUNDLE] = judge_bundle,
+                                       [WAL__OBJECT_INDEX] = judge_segment};
     struct garbage *garbage = ctx;
     struct wal__fetch_item item = {.size = size};
     struct wal__store_object object;
@@ -319,6 +328,9 @@ enum wal_status wal__collect(struct wal_remote *remote, const uint8_t uuid[16], 
             status = remove_kind(&work, WAL__OBJECT_SEGMENT, &result->segments, error);
         }
         if (status == WAL_OK) {
+            status = remove_kind(&work, WAL__OBJECT_INDEX, &result->indexes, error);
+        }
+        if (status == WAL_OK) {
             status = remove_kind(&work, WAL__OBJECT_BASE, &result->bases, error);
         }
     }
@@ -348,6 +360,7 @@ struct work {
     uint64_t number;               /* of the base that is made */
     struct wal__base_list list;    /* the last one, then the new one */
     struct wal__position position; /* to which it leads */
+    struct wal__buf indexes;       /* of its new segments */
     struct wal__base_result *result;
 };
 
@@ -420,6 +433,44 @@ static enum wal_status add_segment(struct work *work, struct wal_slice part,
     return status;
 }
 
+/* Takes the index of what ended before the segment that was read last. Without it a reader of few
+ * bytes reads more. */
+static enum wal_status add_index(struct work *work, struct wal_error *error)
+{
+    struct wal_slice index = {NULL, 0};
+    enum wal_status status = work->source->index == NULL
+                                 ? WAL_OK
+                                 : work->source->index(work->source->ctx, &index, error);
+
+    if (status == WAL_OK && index.size <= WAL__BASE_INDEX_SIZE - work->indexes.size &&
+        wal__buf_append(&work->indexes, index.data, (size_t)index.size) != WAL_OK) {
+        status = wal__no_memory(error);
+    }
+    return status;
+}
+
+/* Stores the indexes, under the name of the first segment that was made with them. */
+static enum wal_status store_indexes(struct work *work, struct wal_error *error)
+{
+    const size_t first = wal__base_list_count(&work->list) - work->result->segments;
+    struct wal__store_object object;
+    char name[WAL__STORE_OBJECT_SIZE];
+    struct wal__buf found;
+    enum wal_status status;
+
+    if (work->indexes.size == 0) {
+        return WAL_OK;
+    }
+    (void)wal__base_index(work->uuid, &work->list, first, &object);
+    wal__store_object_format(&object, name);
+    wal__buf_init(&found, work->remote->heap);
+    status = wal__remote_create(work->remote, name,
+                                (struct wal_slice){work->indexes.data, work->indexes.size}, &found,
+                                error);
+    wal__buf_deinit(&found);
+    return status;
+}
+
 /* Reads the log from the last segment that is kept up to the end. */
 static enum wal_status add_segments(struct work *work, struct wal_error *error)
 {
@@ -433,6 +484,9 @@ static enum wal_status add_segments(struct work *work, struct wal_error *error)
 
         status = source->next_to(source->ctx, is_first ? NULL : &work->position,
                                  &work->end->position, WAL__BASE_SEGMENT_SIZE, &part, &info, error);
+        if (status == WAL_OK) {
+            status = add_index(work, error);
+        }
         if (status == WAL_OK) {
             status = add_segment(work, part, error);
             work->position = wal__position_of(info.after);
@@ -505,7 +559,10 @@ static enum wal_status make(struct work *work, enum wal__base_kind kind, struct 
     if (!wal__position_equal(&work->position, &work->end->position)) {
         return WAL_END;
     }
-    status = create_list(work, error);
+    status = store_indexes(work, error);
+    if (status == WAL_OK) {
+        status = create_list(work, error);
+    }
     return status == WAL_EEXISTS ? WAL_END : status;
 }
 
@@ -523,7 +580,9 @@ enum wal_status wal__base_make(struct wal_remote *remote, const struct wal__part
         return WAL_OK;
     }
     wal__base_list_init(&work.list, remote->heap);
+    wal__buf_init(&work.indexes, remote->heap);
     status = make(&work, kind, error);
+    wal__buf_deinit(&work.indexes);
     wal__base_list_deinit(&work.list);
     if (status == WAL_OK) {
         result->number = work.number;

@@ -39,6 +39,11 @@ enum wal_status wal__base_head(struct wal_remote *remote, wal__part_info_fn *inf
                                const uint8_t uuid[16], const struct wal__base_list *list, size_t at,
                                struct wal_part_info *segment, struct wal_error *error) WAL_MUST_USE;
 
+/* The object of the indexes that were made with the segment at `at`, which may be none. False: it
+ * is not the first one of its base. */
+bool wal__base_index(const uint8_t uuid[16], const struct wal__base_list *list, size_t at,
+                     struct wal__store_object *object);
+
 /* Whether the base has the part. */
 static inline bool wal__base_has(const struct wal__base_list *list, uint64_t epoch, uint64_t part)
 {
@@ -49,7 +54,8 @@ enum {
     /* A base is due after this number of parts, however large they are: it has the same bytes, in
      * fewer objects. */
     WAL__BASE_PARTS = 1000,
-    WAL__BASE_SEGMENT_SIZE = 64 * 1024 * 1024 /* of a segment, at most */
+    WAL__BASE_SEGMENT_SIZE = 64 * 1024 * 1024, /* of a segment, at most */
+    WAL__BASE_INDEX_SIZE = 64 * 1024 * 1024    /* of the indexes, at most */
 };
 
 /* What a base is made of. */
@@ -96,14 +102,15 @@ struct wal__collect_result {
     uint64_t parts;    /* removed */
     uint64_t segments; /* likewise */
     uint64_t bases;
+    uint64_t indexes;
     uint64_t bundles;
-    uint64_t bytes; /* of parts, segments and bundles */
+    uint64_t bytes; /* of all objects that were removed but bases */
 };
 
 /*
- * Removes the parts that are below the newest base of at least age_ms, and the segments and bases
- * that only older ones name; and all bundles. Fences, epochs and the last WAL__PART_WINDOW parts
- * remain. After a failure the next call goes on.
+ * Removes the parts that are below the newest base of at least age_ms, and the segments, indexes
+ * and bases that only older ones name; and all bundles. Fences, epochs and the last
+ * WAL__PART_WINDOW parts remain. After a failure the next call goes on.
  */
 enum wal_status wal__collect(struct wal_remote *remote, const uint8_t uuid[16], int64_t now_ms,
                              int64_t age_ms, struct wal__collect_result *result,

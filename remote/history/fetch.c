@@ -103,11 +103,18 @@ static struct slot *slot_of(struct wal__fetch *fetch, size_t at)
 
 static void read_item(struct wal__fetch *fetch, size_t at)
 {
+    const struct wal__fetch_item *item = &fetch->items[at];
+    struct wal__driver *driver = fetch->remote->driver;
     struct slot *slot = slot_of(fetch, at);
 
     slot->error = (struct wal_error)WAL_INIT(wal_error);
-    slot->status = wal__remote_get(fetch->remote, fetch->items[at].name, WAL__OBJECT_MAX,
-                                   &slot->bytes, &slot->error);
+    if (item->max == 0) {
+        slot->status =
+            wal__remote_get(fetch->remote, item->name, WAL__OBJECT_MAX, &slot->bytes, &slot->error);
+        return;
+    }
+    slot->bytes.size = 0;
+    slot->status = driver->calls->get(driver, item->name, 0, item->max, &slot->bytes, &slot->error);
 }
 
 /* Whether the next item may be read. With the mutex. */

@@ -58,6 +58,7 @@ enum {
 struct wal__fetch_item {
     char name[WAL__STORE_OBJECT_SIZE];
     uint64_t size; /* as it was listed */
+    uint64_t max;  /* bytes that are read, from the beginning; 0: all */
 };
 
 struct wal__fetch;

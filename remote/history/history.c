@@ -37,6 +37,13 @@ static enum wal_status next_to(void *ctx, const struct wal__position *position,
                                    part, info, error);
 }
 
+static enum wal_status get_index(void *ctx, struct wal_slice *result, struct wal_error *error)
+{
+    struct wal__store_source *store = ctx;
+
+    return wal_part_reader_get_index(store->reader, result, error);
+}
+
 static enum wal_status durable(void *ctx, uint64_t *sequence, struct wal_error *error)
 {
     struct wal__store_source *store = ctx;
@@ -76,6 +83,7 @@ struct wal__part_source wal__part_source_of(struct wal__store_source *store)
 {
     return (struct wal__part_source){.next = next,
                                      .next_to = next_to,
+                                     .index = get_index,
                                      .durable = durable,
                                      .wait = wait,
                                      .info = wal_part_get_info,

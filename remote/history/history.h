@@ -28,6 +28,8 @@ struct wal__part_source {
                                const struct wal__position *end, uint64_t max_size,
                                struct wal_slice *part, struct wal_part_info *info,
                                struct wal_error *error);
+    /* wal_part_reader_get_index; NULL: there are none. */
+    enum wal_status (*index)(void *ctx, struct wal_slice *index, struct wal_error *error);
     /* The last sequence number that is durable. */
     enum wal_status (*durable)(void *ctx, uint64_t *sequence, struct wal_error *error);
     /* Waits until the last number that is durable is above `sequence`. WAL_EBUSY: the time is

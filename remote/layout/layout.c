@@ -58,6 +58,7 @@ void wal__store_object_prefix(const struct wal__store_object *object,
     static const char *const rooms[] = {
         [WAL__OBJECT_EPOCH] = "epoch", [WAL__OBJECT_PART] = "part", [WAL__OBJECT_BASE] = "base",
         [WAL__OBJECT_SEGMENT] = "seg", [WAL__OBJECT_OWN] = "own",   [WAL__OBJECT_BUNDLE] = "bundle",
+        [WAL__OBJECT_INDEX] = "index",
     };
     static const uint8_t none[16];
     char id[WAL__UUID_TEXT_SIZE];
@@ -98,7 +99,7 @@ void wal__store_object_format(const struct wal__store_object *object,
     size = strlen(out);
     (void)snprintf(out + size, WAL__STORE_OBJECT_SIZE - size, "%016llx",
                    (unsigned long long)number);
-    if (object->kind == WAL__OBJECT_SEGMENT) {
+    if (object->kind == WAL__OBJECT_SEGMENT || object->kind == WAL__OBJECT_INDEX) {
         size = strlen(out);
         out[size++] = '/';
         wal__hex_write(object->id, 16, out + size);
@@ -158,8 +159,8 @@ static bool parse_rest(const char *at, struct wal__store_object *object)
     } else if (take(&at, "base/")) {
         object->kind = WAL__OBJECT_BASE;
         is_valid = take_number(&at, &object->number);
-    } else if (take(&at, "seg/")) {
-        object->kind = WAL__OBJECT_SEGMENT;
+    } else if (take(&at, "seg/") || take(&at, "index/")) {
+        object->kind = at[-2] == 'g' ? WAL__OBJECT_SEGMENT : WAL__OBJECT_INDEX;
         is_valid = take_number(&at, &object->number) && take(&at, "/") && strlen(at) == UUID &&
                    wal__uuid_parse(at, UUID, object->id);
         at += is_valid ? UUID : 0;

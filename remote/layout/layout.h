@@ -6,6 +6,8 @@
  *   UUID/part/EPOCH/NUMBER        a part, or a fence
  *   UUID/base/NUMBER              a list of segments, in place of parts
  *   UUID/seg/NUMBER/ID            one of them, made for the base of the number
+ *   UUID/index/NUMBER/ID          indexes of segments of the store that end in those
+ *                                 made for the base; ID is of the first of these
  *   UUID/bundle/ID/NUMBER         a session that was handed off, as of its
  *                                 newest record, the number
  *   UUID/own/ID/NUMBER            where a session of the store goes on; ID is
@@ -46,7 +48,8 @@ enum wal__store_object_kind {
     WAL__OBJECT_BASE,
     WAL__OBJECT_SEGMENT,
     WAL__OBJECT_OWN,
-    WAL__OBJECT_BUNDLE
+    WAL__OBJECT_BUNDLE,
+    WAL__OBJECT_INDEX
 };
 
 /* A name in its fields; those that the kind has not are 0. */

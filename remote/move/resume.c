@@ -1,10 +1,10 @@
 /*
  * resume.c - brings a session to this store, and claims it (move.h, agentwal/remote.h).
  *
- * The order: find who has the session, pull that store to a replica here, or only a bundle of the
- * session where it was handed off, claim the session, merge it, and mark it as being here. What is
- * killed on the way is done again by the next call: a pull goes on, a claim of this store is found,
- * a merge adds what is missing.
+ * The order: find who has the session, get it here, claim it, merge it, and mark it as being here.
+ * It comes as a bundle, which a handoff left or which is made of what is read of the store in the
+ * remote; else that store is pulled to a replica. What is killed on the way is done again by the
+ * next call: a pull goes on, a claim of this store is found, a merge adds what is missing.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -17,6 +17,8 @@
 #include "engine/base/struct_size.h"
 #include "format/bytes/bytes.h"
 #include "remote/move/move.h"
+#include "remote/pull/partial.h"
+#include "remote/pull/pull.h"
 
 /* --- handing off ---------------------------------------------------------- */
 
@@ -238,6 +240,8 @@ enum wal_status wal_remote_take_back(struct wal_remote *remote, struct wal_store
 
 /* --- resuming ------------------------------------------------------------- */
 
+#define BUNDLE_SUFFIX ".bundle"
+
 enum {
     PATH_SIZE = 4096,
     DIRECTORY_MODE = 0700
@@ -256,7 +260,7 @@ struct resume {
     struct wal_store *replica;
     char path[PATH_SIZE];                /* of the replica */
     char bundle[PATH_SIZE];              /* a file; empty: the replica has the session */
-    char object[WAL__STORE_OBJECT_SIZE]; /* that the file was read from */
+    char object[WAL__STORE_OBJECT_SIZE]; /* that the file was read from; empty: none */
     int32_t refusal;                     /* status of the merge's report */
     struct wal_error why;                /* of it */
 };
@@ -281,9 +285,17 @@ static enum wal_status make_path(struct resume *resume)
     }
     wal__hex_write(resume->holder.uuid, 16, uuid);
     size = snprintf(resume->path, sizeof(resume->path), "%s/%s", place, uuid);
-    return size > 0 && size < (int)sizeof(resume->path)
+    return size > 0 && size < (int)(sizeof(resume->path) - sizeof(BUNDLE_SUFFIX))
                ? WAL_OK
                : wal__fail(resume->error, WAL_ETOOBIG, "a path is too long");
+}
+
+static void name_bundle(struct resume *resume)
+{
+    const size_t size = strlen(resume->path);
+
+    memcpy(resume->bundle, resume->path, size);
+    memcpy(resume->bundle + size, BUNDLE_SUFFIX, sizeof(BUNDLE_SUFFIX));
 }
 
 /* Reads the bundle of the session. *is_there: resume->bundle is its file. A failure of it is none
@@ -293,7 +305,6 @@ static enum wal_status fetch_bundle(struct resume *resume, bool *is_there)
 {
     struct wal_error unused = WAL_INIT(wal_error);
     enum wal_status status;
-    int size;
 
     *is_there = false;
     /* There may be one of a session that was handed off, and perhaps claimed by this store
@@ -302,11 +313,9 @@ static enum wal_status fetch_bundle(struct resume *resume, bool *is_there)
         (!resume->holder.is_mine && !wal__uuid_is_zero(resume->holder.claim.store))) {
         return WAL_OK;
     }
-    size = snprintf(resume->bundle, sizeof(resume->bundle), "%s.bundle", resume->path);
-    status = size >= (int)sizeof(resume->bundle)
-                 ? WAL_ETOOBIG
-                 : wal__bundle_get(resume->remote, resume->holder.uuid, resume->own.session,
-                                   resume->bundle, resume->object, &resume->result->bytes, &unused);
+    name_bundle(resume);
+    status = wal__bundle_get(resume->remote, resume->holder.uuid, resume->own.session,
+                             resume->bundle, resume->object, &resume->result->bytes, &unused);
     if (status == WAL_OK) {
         *is_there = true;
         memcpy(resume->own.entry, resume->holder.claim.entry, sizeof(resume->own.entry));
@@ -314,6 +323,7 @@ static enum wal_status fetch_bundle(struct resume *resume, bool *is_there)
         return WAL_OK;
     }
     resume->bundle[0] = '\0';
+    resume->object[0] = '\0';
     if (status == WAL_ECALLBACK) {
         wal__error_copy(resume->error, &unused);
         return status;
@@ -333,21 +343,21 @@ static enum wal_status pull(struct resume *resume)
     status = wal_remote_pull(resume->remote, resume->path, &options, &pulled, resume->error);
     if (status == WAL_OK) {
         resume->result->parts = pulled.parts;
-        resume->result->bytes = pulled.bytes;
+        resume->result->bytes += pulled.bytes;
         status = wal_open(resume->path, &read_only, &resume->replica, resume->error);
     }
     return status;
 }
 
 /* Reads the end of the session in the replica. */
-static enum wal_status read_tail(struct resume *resume)
+static enum wal_status read_tail(struct resume *resume, struct wal_error *error)
 {
     struct wal_session *session = NULL;
     enum wal_status status =
-        wal_session_open(resume->replica, resume->options->session, &session, resume->error);
+        wal_session_open(resume->replica, resume->options->session, &session, error);
 
     if (status == WAL_ENOTFOUND) {
-        return wal__fail(resume->error, WAL_ENOTFOUND,
+        return wal__fail(error, WAL_ENOTFOUND,
                          "the remote has no session \"%s\" in the store of "
                          "%s: `agentwal remote sessions URL` lists them",
                          resume->own.session, resume->result->host);
@@ -355,9 +365,74 @@ static enum wal_status read_tail(struct resume *resume)
     if (status != WAL_OK) {
         return status;
     }
-    status = wal__claim_set_end(&resume->own, session, resume->replica, resume->error);
+    status = wal__claim_set_end(&resume->own, session, resume->replica, error);
     wal_session_close(session);
     return status;
+}
+
+/* --- the session alone -------------------------------------------------- */
+
+/* Whether what is asked of the remote is not to be asked in another way. */
+static bool ends_call(enum wal_status status)
+{
+    return status == WAL_ECALLBACK || status == WAL_EREMOTE || status == WAL_EACCESS ||
+           status == WAL_ENOMEM || status == WAL_ENOSPACE;
+}
+
+/* Makes the bundle of the session, from the store that is read in the remote. */
+static enum wal_status make_bundle(struct resume *resume, struct wal_error *error)
+{
+    const struct wal_transfer_options options = {.struct_size = sizeof(options),
+                                                 .sessions = &resume->options->session,
+                                                 .session_count = 1,
+                                                 .directory = resume->options->directory};
+
+    name_bundle(resume);
+    (void)unlink(resume->bundle); /* of a process that was killed */
+    return wal_bundle_write(resume->replica,
+                            (struct wal_slice){resume->bundle, strlen(resume->bundle)}, &options,
+                            NULL, error);
+}
+
+/* Reads the session in the remote, with what it needs. *is_there: resume->bundle is its file.
+ * Otherwise the store is to be pulled. */
+static enum wal_status fetch_session(struct resume *resume, bool *is_there)
+{
+    struct wal_store_info info = WAL_INIT(wal_store_info);
+    struct wal_error own = WAL_INIT(wal_error);
+    struct wal__partial *partial = NULL;
+    bool is_lacking = false;
+    char directory[PATH_SIZE];
+    enum wal_status status;
+
+    *is_there = false;
+    if (wal__pull_has_store(resume->path, &info)) {
+        return WAL_OK; /* most of it is here */
+    }
+    (void)snprintf(directory, sizeof(directory), "%.*s", WAL_ARG(resume->options->directory));
+    status = wal__partial_open(resume->remote, resume->holder.uuid, directory, &partial,
+                               &resume->replica, &own);
+    if (status == WAL_OK) {
+        status = read_tail(resume, &own);
+        is_lacking = status == WAL_ENOTFOUND;
+    }
+    if (status == WAL_OK) {
+        status = make_bundle(resume, &own);
+        *is_there = status == WAL_OK;
+    }
+    (void)!wal_close(resume->replica, NULL);
+    resume->replica = NULL;
+    resume->result->bytes += wal__partial_bytes(partial);
+    if (!*is_there) {
+        status = wal__partial_status(partial, status, &own);
+        resume->bundle[0] = '\0';
+    }
+    wal__partial_close(partial);
+    if (is_lacking || ends_call(status)) {
+        wal__error_copy(resume->error, &own);
+        return status;
+    }
+    return WAL_OK;
 }
 
 /* Brings the session here, by itself or with its store. */
@@ -371,9 +446,12 @@ static enum wal_status fetch(struct resume *resume)
         status = fetch_bundle(resume, &is_there);
     }
     if (status == WAL_OK && !is_there) {
+        status = fetch_session(resume, &is_there);
+    }
+    if (status == WAL_OK && !is_there) {
         status = pull(resume);
         if (status == WAL_OK) {
-            status = read_tail(resume);
+            status = read_tail(resume, resume->error);
         }
     }
     return status;
@@ -425,7 +503,7 @@ static enum wal_status take_bundle(struct resume *resume,
 
     (void)unlink(resume->bundle);
     resume->bundle[0] = '\0';
-    if (status == WAL_OK) {
+    if (status == WAL_OK && resume->object[0] != '\0') {
         (void)!driver->calls->remove(resume->remote->driver, resume->object, NULL);
     } else if (status == WAL_ECORRUPT || status == WAL_EVERSION || status == WAL_EINVAL ||
                status == WAL_ENOTFOUND) {

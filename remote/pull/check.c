@@ -249,6 +249,35 @@ static enum wal_status read_segments(struct work *work, const struct wal__fetch_
     return status;
 }
 
+/* Verifies the indexes that were stored with the segments from the rank `first` on; there need be
+ * none. */
+static enum wal_status check_indexes(struct work *work, size_t first, struct wal_error *error)
+{
+    struct wal__check *check = work->check;
+    enum wal_status status = WAL_OK;
+
+    for (size_t i = first; i < wal__base_list_count(&work->list) && status == WAL_OK; i++) {
+        struct wal_error own = WAL_INIT(wal_error);
+        struct wal__store_object object;
+        char name[WAL__STORE_OBJECT_SIZE];
+        struct wal__buf bytes;
+
+        if (!wal__base_index(check->uuid, &work->list, i, &object)) {
+            continue;
+        }
+        wal__store_object_format(&object, name);
+        wal__buf_init(&bytes, check->remote->heap);
+        status = wal__remote_get(check->remote, name, WAL__BASE_INDEX_SIZE, &bytes, &own);
+        if (status == WAL_OK) {
+            check->result.bytes += bytes.size;
+            status = check->verify_index((struct wal_slice){bytes.data, bytes.size}, &own);
+        }
+        wal__buf_deinit(&bytes);
+        status = status == WAL_ENOTFOUND ? WAL_OK : conclude(check, name, status, &own, error);
+    }
+    return status;
+}
+
 /* Reads the segments that the base before it does not name. */
 static enum wal_status check_segments(struct work *work, struct wal_error *error)
 {
@@ -269,7 +298,7 @@ static enum wal_status check_segments(struct work *work, struct wal_error *error
                                items.size / sizeof(struct wal__fetch_item), error);
     }
     wal__buf_deinit(&items);
-    return status;
+    return status == WAL_OK ? check_indexes(work, known, error) : status;
 }
 
 /* Reads and checks the base of this number, and makes it the last one. */

@@ -14,11 +14,15 @@
 typedef enum wal_status wal__part_verify_fn(struct wal_slice part, struct wal_part_info *info,
                                             struct wal_error *error);
 
+/* wal_part_check_index */
+typedef enum wal_status wal__index_verify_fn(struct wal_slice index, struct wal_error *error);
+
 /* The owner sets the fields before `base` and zeroes the others. */
 struct wal__check {
     struct wal_remote *remote;
     wal__part_info_fn *info;
     wal__part_verify_fn *verify;
+    wal__index_verify_fn *verify_index;
     uint8_t uuid[16];
     wal_remote_damage_fn *report; /* or NULL */
     void *report_ctx;

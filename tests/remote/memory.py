@@ -157,6 +157,29 @@ def test_session_that_was_handed_off_comes_without_its_store():
                    if verb == "GET")
 
 
+def test_session_of_a_large_store_comes_without_it():
+    server = s3_memory.Server()
+    store = new_store(20)
+    for number in range(8):
+        agentwal(store, "create", "--id", "large%d" % number)
+        lines = "".join('{"type":"n","payload":"%s"}\n' % os.urandom(5000).hex()
+                        for _ in range(100))
+        agentwal(store, "append", "large%d" % number, lines=lines)
+    agentwal(store, "remote", "add", server.url("bucket"))
+    agentwal(store, "remote", "push")
+    agentwal(store, "remote", "compact", "--now")
+    stored = sum(len(body) for name, body in server.buckets["bucket"].objects.items()
+                 if "/seg/" in name)
+    desk = store + ".desk"
+    done = agentwal(desk, "resume", "--remote", server.url("bucket"), "s", "--json")
+    result = json.loads(done.stdout.splitlines()[0])
+    assert result["parts"] == 0 and result["bytes"] < stored / 8, (result, stored)
+    done = agentwal(desk, "resume", "--remote", server.url("bucket"), "large3", "--json")
+    result = json.loads(done.stdout.splitlines()[0])
+    assert result["parts"] == 0 and result["bytes"] < stored / 3, (result, stored)
+    assert result["entries"] == 100
+
+
 # Stores that are none ---------------------------------------------------------
 
 def test_store_that_looks_before_it_creates():

@@ -814,9 +814,9 @@ static void print_result(const struct resume_request *request,
                        "it went on here and at %s: what is from there is the session %s",
                        result->host, result->session);
     } else {
-        (void)snprintf(note, sizeof(note), "it goes on here; %" PRIu64 " %s from %s",
+        (void)snprintf(note, sizeof(note), "it goes on here; %" PRIu64 " %s from %s%s",
                        result->entries, cli_plural(result->entries, "new entry", "new entries"),
-                       result->host);
+                       result->host, result->parts > 0 ? ", whose store was pulled" : "");
     }
     cli_note(request->cli, request->session, note);
 }

@@ -408,7 +408,7 @@ struct wal_remote_check_result {
     uint64_t parts;
     uint64_t bases;
     uint64_t segments; /* of bases */
-    uint64_t bytes;    /* of parts and segments */
+    uint64_t bytes;    /* of parts, segments and indexes */
     uint64_t damage;   /* objects that are damaged or lost */
     uint64_t epoch;    /* of the last part */
     uint64_t part;     /* its number; 0: none */
@@ -416,9 +416,9 @@ struct wal_remote_check_result {
 };
 
 /*
- * Reads everything that the remote has of a store: verifies all parts and segments, that they
- * follow each other, and that none is missing. uuid has 16 bytes; null: of the only store that is
- * there.
+ * Reads everything that the remote has of a store: verifies all parts, segments and indexes, that
+ * they follow each other, and that no part or segment is missing. uuid has 16 bytes; null: of the
+ * only store that is there.
  *
  * each and result may be null; the result is filled on failure too. Threads:
  * any. Errors: WAL_ECORRUPT when something is damaged or lost, the first one in
@@ -461,16 +461,18 @@ struct wal_remote_resume_result {
     uint32_t kind;                   /* enum wal_transfer_kind */
     uint8_t uuid[16];                /* of the store that it came from */
     uint64_t entries;                /* that were added to this store */
-    uint64_t parts;                  /* that were pulled */
-    uint64_t bytes;                  /* of them */
+    uint64_t parts;                  /* that were pulled; 0: it came by itself */
+    uint64_t bytes;                  /* that were read for it */
     char session[WAL_ID_SIZE];       /* to go on with: of a branch another id */
     char host[WAL_REMOTE_HOST_SIZE]; /* that it came from */
     uint8_t reserved[7];
 };
 
 /*
- * Brings a session of another store to this one, and claims it. One that was handed off comes by
- * itself: result->parts is 0 then. Otherwise its store is pulled.
+ * Brings a session of another store to this one, and claims it. It comes by itself: one that was
+ * handed off as a bundle, any other from the newest base of the store and the parts after that, of
+ * which what it needs is read. The store is pulled when it has no base or is in the directory
+ * already, or when what is read is damaged.
  *
  * What was pulled and merged remains when the call fails, and the next one goes on. The session is
  * copied as wal_store_merge does: its new entries only. result may be null. Threads: any; one at a

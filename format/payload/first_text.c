@@ -687,6 +687,17 @@ static struct wal__json_span find_text(const struct reader *reader, const struct
                                                     : messages[LOCATION_TOP].part;
 }
 
+/* Whether a text is a command to the client, such as "/mode", with or without arguments. */
+static bool is_command(const uint8_t *text, size_t size)
+{
+    size_t name = 1;
+
+    while (name < size && ((text[name] >= 'a' && text[name] <= 'z') || text[name] == '-')) {
+        name++;
+    }
+    return size > 1 && text[0] == '/' && name > 1 && (name == size || text[name] == ' ');
+}
+
 static bool first_text(struct wal__span payload, bool of_subagent, uint8_t out[WAL__FIRST_TEXT_MAX],
                        size_t *size)
 {
@@ -712,10 +723,12 @@ static bool first_text(struct wal__span payload, bool of_subagent, uint8_t out[W
     if (text.data == NULL || !wal__user_words(text, &text)) {
         return false;
     }
-    size_t copied = copy_text(text, out);
-    if (copied == 0) {
+    uint8_t copy[WAL__FIRST_TEXT_MAX];
+    size_t copied = copy_text(text, copy);
+    if (copied == 0 || is_command(copy, copied)) {
         return false;
     }
+    memcpy(out, copy, copied);
     *size = copied;
     return true;
 }

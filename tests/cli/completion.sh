@@ -55,6 +55,13 @@ offers 'agentwal append alpha --e' --each --expect-tail
 offers 'agentwal append alpha --durability ' durable written queued cluster
 offers 'agentwal resume alpha --in co' codex copilot
 offers 'agentwal delete alpha be' beta
+for entry in e1 e2 other; do
+    printf '{"id":"%s","type":"note","payload":1}\n' "$entry" | agentwal append beta >/dev/null
+done
+offers 'agentwal fork beta --at e' e1 e2
+offers 'agentwal cat beta --up-to o' other
+offers 'agentwal fork --at ' ''
+offers 'agentwal doc get beta --at ' ''
 offers 'agentwal search --role t' title tool
 offers 'agentwal rewind alpha f' first
 offers 'agentwal rewind alpha first --e' --expect

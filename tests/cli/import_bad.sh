@@ -84,7 +84,7 @@ grep -qF "$project/p9.jsonl: differs from the session of its id; imported as 'p9
 # --all-files takes what is left out otherwise; a file by its name always is.
 printf '{"key":"value"}\n' >"$work/home/.claude/settings.json"
 code 0 agentwal import "$work/home"
-grep -q 'left out: 1 settings' "$work/stdout" || fail "settings"
+grep -q 'left out: 1 setting$' "$work/stdout" || fail "settings"
 code 0 agentwal import --json --all-files "$work/home"
 json 'any(r["path"].endswith("settings.json") for r in rows)' "$work/stdout"
 code 0 agentwal --store "$work/other" import --json "$work/home/.claude/settings.json"
@@ -95,7 +95,7 @@ json 'len(rows) == 1 and rows[0]["lines"] == 1' "$work/stdout"
 mkdir -p "$work/plain/.claude"
 printf '{"n":1}\n' | tee "$work/plain/data" >"$work/plain/.claude/settings.json"
 code 0 agentwal --store "$work/old" import "$work/plain"
-grep -q 'left out: 1 settings, 1 other files' "$work/stdout" || fail "other files"
+grep -q 'left out: 1 setting, 1 other file' "$work/stdout" || fail "other files"
 code 0 agentwal --store "$work/old" import --json "$work/plain"
 [ ! -s "$work/stdout" ] || fail "rows of what is left out"
 code 0 agentwal --store "$work/old" import --json --all-files "$work/plain"
@@ -107,6 +107,24 @@ code 0 agentwal export --dialect claude "$work/view"
 if grep -rq '"key":"value"' "$work/view"; then
     fail "a view of settings"
 fi
+
+# A full disk, as a limit of the sizes of files has it: the import stops at the first file, and
+# says so once. The store is sound, and the next import completes it.
+AGENTWAL_STORE=$work/room
+mkdir "$work/many"
+for id in r1 r2 r3 r4; do
+    for number in {1..300}; do
+        row $id "$number" "$(printf '%0500d' 0)"
+    done >"$work/many/$id.jsonl"
+done
+agentwal init
+(trap '' XFSZ && ulimit -f 80 && agentwal import "$work/many") \
+    >"$work/stdout" 2>"$work/stderr" && fail "an import without space"
+same 1 "$(grep -c 'free disk space' "$work/stderr")" "advice on a full disk"
+same 1 "$(grep -o 'no space' "$work/stderr" | wc -l)" "sentences on a full disk"
+code 0 agentwal check
+code 0 agentwal import "$work/many"
+same 4 "$(agentwal list --json | wc -l)" "sessions after a full disk"
 
 # What is not text is refused, with what to do; --dialect lines takes it.
 AGENTWAL_STORE=$work/text-store

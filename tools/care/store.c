@@ -461,6 +461,20 @@ int verb_stats(struct cli *cli, int argc, char **argv)
     return CLI_OK;
 }
 
+static void print_versions(const struct wal_migrate_result *migration)
+{
+    if (migration->sessions > 0) {
+        printf("migrated %" PRIu64 " %s", (uint64_t)migration->sessions,
+               cli_plural(migration->sessions, "session", "sessions"));
+    } else {
+        printf("migrated");
+    }
+    if (migration->from != migration->to) {
+        printf(" from version %" PRIu64, (uint64_t)migration->from);
+    }
+    printf(" to version %" PRIu64 "\n", (uint64_t)migration->to);
+}
+
 /* `moved` is the number of sessions that got the project of their directory;
  * null after the migration of a session. */
 static void print_migration(const struct cli *cli, const struct wal_migrate_result *migration,
@@ -473,9 +487,7 @@ static void print_migration(const struct cli *cli, const struct wal_migrate_resu
         return;
     }
     if (!cli->json) {
-        printf("migrated from version %" PRIu64 " to %" PRIu64 ": %" PRIu64 " %s\n",
-               (uint64_t)migration->from, (uint64_t)migration->to, (uint64_t)migration->sessions,
-               cli_plural(migration->sessions, "session", "sessions"));
+        print_versions(migration);
         return;
     }
     cli_json_begin(&json);

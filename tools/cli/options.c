@@ -283,7 +283,7 @@ void cli_parse_number(const struct cli *cli, const char *option, const char *tex
     value = strtoull(text, &end, 10);
     if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 || value > max) {
         if (max == UINT64_MAX) {
-            cli_fail(cli, CLI_USAGE, option, "'%s' is not a number from 0 on", text);
+            cli_fail(cli, CLI_USAGE, option, "'%s' is not a number of 0 or more", text);
         }
         cli_fail(cli, CLI_USAGE, option, "'%s' is not a number from 0 to %llu", text,
                  (unsigned long long)max);

@@ -341,13 +341,27 @@ static int32_t on_report(void *ctx, const struct wal_import_report *report)
 
 /* ------------------------------------------------------------- summary --- */
 
+/* Prints a number, and the name of a kind, which is a plural. */
+static void print_kind(uint64_t count, const char *name)
+{
+    size_t size = strlen(name);
+    bool is_y = size > 3 && strcmp(name + size - 3, "ies") == 0;
+
+    printf("%" PRIu64 " ", count);
+    if (count == 1) {
+        size -= is_y ? 3 : 1;
+    }
+    printf("%.*s%s", (int)size, name, count == 1 && is_y ? "y" : "");
+}
+
 void convert_print_left_out(const char *before, const struct wal_import_result *result)
 {
     const char *separator = before;
 
     for (uint32_t i = 0; i < WAL_IMPORT_LEFT_OUT_SIZE; i++) {
         if (result->left_out[i] > 0) {
-            printf("%s%" PRIu64 " %s", separator, result->left_out[i], wal_import_left_out_name(i));
+            fputs(separator, stdout);
+            print_kind(result->left_out[i], wal_import_left_out_name(i));
             separator = ", ";
         }
     }

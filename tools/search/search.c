@@ -61,10 +61,10 @@ void search_hit_open(struct wal__json_out *json, const struct wal_search_hit *hi
     wal__json_out_close(json, ']');
 }
 
-void search_session_open(struct wal__json_out *json, const struct wal_session_info *info,
-                         const struct wal_search_hit *hit)
+void search_session_open(const struct cli *cli, struct wal__json_out *json,
+                         const struct wal_session_info *info, const struct wal_search_hit *hit)
 {
-    char *resume = shown_resume(NULL, info);
+    char *resume = shown_resume(cli, info);
 
     wal__json_out_open(json, '{');
     cli_json_member_text(json, "sessionId", hit->session_id);
@@ -449,7 +449,7 @@ static int print_hits(const struct search_print *print, struct wal_search_cursor
             if (is_for_people(&printer)) {
                 begin_session(&printer, &hit);
             } else {
-                search_session_open(&printer.json, &printer.info, &hit);
+                search_session_open(print->cli, &printer.json, &printer.info, &hit);
             }
         }
         if (is_for_people(&printer)) {

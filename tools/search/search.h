@@ -10,8 +10,8 @@
 #include "tools/cli/json.h"
 
 /* Opens the object of a session, which its first hit is of, and its hits. */
-void search_session_open(struct wal__json_out *json, const struct wal_session_info *info,
-                         const struct wal_search_hit *hit);
+void search_session_open(const struct cli *cli, struct wal__json_out *json,
+                         const struct wal_session_info *info, const struct wal_search_hit *hit);
 void search_session_close(struct wal__json_out *json);
 
 /* Writes a hit, whose object remains open. */

@@ -442,6 +442,7 @@ static void known_update(struct known *known, struct wal_store *store, struct or
 
 /* The owner sets `store` and zeroes the others. */
 struct renderer {
+    const struct cli *cli;
     struct wal_store *store;
     struct wal_record_cursor *records;
     /* Of the last record. */
@@ -502,7 +503,7 @@ static void write_session(struct renderer *renderer, const struct wal_record *re
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal__json_out json;
-    struct shown shown = {.json = &json, .limit = SHOWN_LIMIT};
+    struct shown shown = {.json = &json, .cli = renderer->cli, .limit = SHOWN_LIMIT};
 
     if (open_session(renderer, record) &&
         wal_session_get_info(renderer->session, &info, NULL) == WAL_OK) {
@@ -955,7 +956,7 @@ static void wake_clients(struct serve_feed *feed)
 static void *follow(void *ctx)
 {
     struct serve_feed *feed = ctx;
-    struct renderer renderer = {.store = feed->server->store};
+    struct renderer renderer = {.cli = feed->server->cli, .store = feed->server->store};
     struct known known = {.items = NULL};
     uint64_t sequence = feed->recent.end;
     bool is_stopping = false;
@@ -1259,6 +1260,7 @@ struct serve_feed *serve_feed_start(struct serve_server *server)
     }
     feed = cli_alloc(sizeof(*feed));
     feed->server = server;
+    feed->renderer.cli = server->cli;
     feed->renderer.store = server->store;
     feed->recent.after = feed->recent.end = info.last_sequence;
     pthread_mutex_init(&feed->lock, NULL);

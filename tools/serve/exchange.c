@@ -55,7 +55,8 @@ static void restart(struct serve_exchange *exchange, unsigned status)
     }
     exchange->status = status;
     cli_json_init(&exchange->json, exchange->file);
-    exchange->shown = (struct shown){.json = &exchange->json, .limit = SHOWN_LIMIT};
+    exchange->shown =
+        (struct shown){.json = &exchange->json, .cli = exchange->server->cli, .limit = SHOWN_LIMIT};
 }
 
 static void split(struct serve_exchange *exchange)

@@ -48,7 +48,7 @@ static bool open_session(struct serve_exchange *exchange, const struct wal_searc
         wal_session_get_info(session, &info, NULL) == WAL_OK;
 
     if (is_open) {
-        search_session_open(&exchange->json, &info, hit);
+        search_session_open(exchange->server->cli, &exchange->json, &info, hit);
     }
     wal_session_close(session);
     return is_open;

@@ -288,6 +288,9 @@ int verb_append(struct cli *cli, int argc, char **argv)
     struct append append = {.cli = cli};
 
     cli_parse_operands(cli, argc, argv, options, 3, 3);
+    if (user != NULL && each) {
+        cli_fail(cli, CLI_USAGE, "--each", "not allowed with --user");
+    }
     append.options.struct_size = sizeof(append.options);
     set_durability(&append, durability);
     if (creates) {

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "convert/source/source_name.h"
 #include "tools/cli/session.h"
 #include "tools/cli/verbs.h"
 #include "tools/files/files.h"
@@ -217,19 +218,42 @@ static void print_field(const char *name, struct wal_slice value)
     }
 }
 
-/* As print_field, cut at the terminal's width. */
-static void print_title(const struct cli *cli, const char *name, struct wal_slice title)
+/* Columns of a text that is cut at the terminal's width, of which `used` are taken. */
+static size_t columns_left(const struct cli *cli, size_t used)
 {
     size_t columns = cli->terminal->columns;
 
+    return columns > 2 * used ? columns - used : columns;
+}
+
+/* As print_field, cut at the terminal's width. */
+static void print_title(const struct cli *cli, const char *name, struct wal_slice title)
+{
     if (title.size > 0) {
         printf("%-10s ", name);
         terminal_put_style(cli->terminal, TERMINAL_STRONG);
-        cell_print(stdout, title.data, (size_t)title.size, columns > 22 ? columns - 11 : columns,
-                   0);
+        cell_print(stdout, title.data, (size_t)title.size, columns_left(cli, 11), 0);
         terminal_put_style(cli->terminal, TERMINAL_PLAIN);
         putchar('\n');
     }
+}
+
+/* The client and the path of a source, of which a narrow terminal shows the end. */
+static void print_source(const struct cli *cli, struct wal_slice text)
+{
+    struct wal__source source;
+
+    if (!wal__source_parse(text, &source)) {
+        print_field("source", text);
+        return;
+    }
+    printf("%-10s %s ", "source", source.dialect);
+    if (source.ordinal > 0) {
+        printf("%" PRIu64 " ", source.ordinal);
+    }
+    cell_print(stdout, source.path, strlen(source.path),
+               columns_left(cli, 12 + strlen(source.dialect)), CELL_KEEP_END);
+    putchar('\n');
 }
 
 static void print_id(const char *name, struct wal_slice id)
@@ -280,7 +304,7 @@ static void print_session(const struct cli *cli, const struct session_details *s
     for (size_t i = 0; i < session_details->lineage.count; i++) {
         print_id("lineage", cli_slice(session_details->lineage.items[i]));
     }
-    print_field("source", info->source);
+    print_source(cli, info->source);
     print_time("created", info->created_ms);
     print_time("updated", info->updated_ms);
     printf("%-10s %" PRIu64, "entries", info->entries);

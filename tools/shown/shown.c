@@ -292,7 +292,7 @@ void shown_session(struct shown *shown, struct wal_store *store,
                    const struct wal_session_info *info, bool with_start)
 {
     struct wal__json_out *json = shown->json;
-    char *resume = shown_resume(NULL, info);
+    char *resume = shown_resume(shown->cli, info);
     char client[CLI_CLIENT_SIZE];
 
     cli_session_client(store, info, client);

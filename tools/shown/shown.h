@@ -37,6 +37,7 @@ typedef struct wal_slice shown_strike_fn(void *ctx, struct wal_slice key, struct
 /* Where and how to write. The owner sets all fields. */
 struct shown {
     struct wal__json_out *json;
+    const struct cli *cli;             /* whose store commands name; NULL: they name none */
     struct wal_session *session;       /* of the entries; NULL: what is queued shows repeated */
     uint64_t limit;                    /* bytes that a longer text is cut to; 0: none is */
     shown_strike_fn *strike;           /* or NULL */

@@ -584,6 +584,20 @@ static void put_author(struct writer *writer, const struct wal__message *message
     }
 }
 
+/* The local time of an entry; a text that is no time as it is. */
+static void put_time(const struct wal_entry *entry)
+{
+    int64_t ms = shown_entry_time(entry);
+    char text[WHEN_SIZE];
+
+    if (ms > 0) {
+        when_text(ms, text);
+        fputs(text, stdout);
+    } else {
+        cli_print_text(stdout, entry->timestamp, 0, false);
+    }
+}
+
 static void put_text(const struct wal_entry *entry, const struct shown_subagents *subagents)
 {
     struct writer writer = {.file = stdout, .columns = 0, .subagents = subagents};
@@ -598,14 +612,14 @@ static void put_text(const struct wal_entry *entry, const struct shown_subagents
     if ((entry->flags & WAL_ENTRY_REDACTED) != 0) {
         cli_print_text(stdout, entry->type, 0, false);
         printf("  ");
-        cli_print_text(stdout, entry->timestamp, 0, false);
+        put_time(entry);
         putchar('\n');
         put_redaction(&writer, object);
         printf("\n\n");
     } else if (wal__message_find(object, &message)) {
         put_author(&writer, &message);
         printf("  ");
-        cli_print_text(stdout, entry->timestamp, 0, false);
+        put_time(entry);
         putchar('\n');
         wal__message_visit(&message, put_part, &writer);
         putchar('\n');
@@ -613,7 +627,7 @@ static void put_text(const struct wal_entry *entry, const struct shown_subagents
         putchar('[');
         cli_print_text(stdout, entry->type, 0, false);
         printf("]  ");
-        cli_print_text(stdout, entry->timestamp, 0, false);
+        put_time(entry);
         putchar('\n');
         put_string(&writer, &note);
         printf("\n\n");

@@ -446,7 +446,7 @@ def relatives():
         other.executescript("CREATE TABLE entry (k, v); INSERT INTO entry VALUES (1, 2)")
         other.close()
         done = home.run("adopt", "--yes").stdout.decode()
-        assert "1 session" in done and "left out: 1 databases" in done, done
+        assert "1 session" in done and "left out: 1 database" in done, done
         assert home.shown(ses) == [("user", "go")]
         message = home.documents(ses)["message/%s/%s.json" % (ses, ident("msg", 1))]
         assert message["agent_id"] == "main", message
@@ -605,7 +605,7 @@ def another_schema():
     home = Home("views")
     db = Database(home.path, "CREATE VIEW session AS WITH RECURSIVE n(id) AS (SELECT 1 "
                   "UNION ALL SELECT id + 1 FROM n) SELECT id FROM n;")
-    assert "left out: 1 databases" in home.imports().stderr.decode() + \
+    assert "left out: 1 database" in home.imports().stderr.decode() + \
         home.imports().stdout.decode()
     db.close()
 

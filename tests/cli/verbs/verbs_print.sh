@@ -45,6 +45,9 @@ grep -qF '; put a message into {"type":"message","payload":{...}}; nothing was a
 says '^appended 1 entry' agentwal append s --user 'say "hi"'
 agentwal cat s --tail 1 | json 'rows[0]["payload"] == {"role": "user", "content": "say \"hi\""}'
 
+code 2 agentwal append s --each --user 'not lost' <<<'{"type":"t","payload":{}}'
+same "agentwal: --each: not allowed with --user" "$(cat stderr)" "--each with --user"
+
 # A directory: the command that records its files, in a work tree or not.
 mkdir -p below/.git below/part
 echo one >below/part/one
@@ -66,7 +69,7 @@ done
 code 0 agentwal accept-damage s
 same "agentwal: s: has no damage" "$(cat stdout stderr)" "a sound session"
 code 2 agentwal list --limit -1
-same "agentwal: --limit: '-1' is not a number from 0 on" "$(cat stderr)" "a limit"
+same "agentwal: --limit: '-1' is not a number of 0 or more" "$(cat stderr)" "a limit"
 code 2 agentwal -v
 grep -q '(see agentwal help)$' stderr || fail "no verb: $(cat stderr)"
 

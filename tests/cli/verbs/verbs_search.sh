@@ -80,6 +80,8 @@ json 'rows[0]["matches"] == 2 and rows[0]["title"] == "Cents"
     and rows[0]["hits"][0]["snippet"] == "Rounding again?"
     and rows[0]["hits"][0]["matches"] == [[0, 8]]
     and rows[0]["hits"][0]["time"].endswith("Z")' hits
+agentwal --store "$AGENTWAL_STORE" search --json rounding | json '
+    rows[0]["resume"] == "agentwal --store '"$AGENTWAL_STORE"' cat --text one"'
 
 # Around a hit.
 code 0 agentwal search --around 1 --json error

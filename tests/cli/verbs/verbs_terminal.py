@@ -142,6 +142,36 @@ def test_times():
     assert shown[1] == "%02d:%s" % (hour, stamp[14:16]), (shown, stamp)
 
 
+def test_nothing_found():
+    for options, expected in (((), "nothing found; --deep looks into the results of tools, too"),
+                              (("--deep",), "nothing found")):
+        text = on_terminal("search", *options, "no-such-word", PAGER="")
+        assert lines(text) == ["agentwal: " + expected], text
+
+
+def test_source(folder):
+    """Of a long path the terminal shows the end."""
+    path = "sessions/--a-long-name-of-a-directory--/2026-02-03T09-00-00-000Z_from-client.jsonl"
+    file = os.path.join(folder, "home/.pi/agent", path)
+    os.makedirs(os.path.dirname(file))
+    with open(file, "w", encoding="utf-8") as out:
+        for row in ({"type": "session", "version": 3, "id": "from-client", "cwd": "/srv"},
+                    {"type": "message", "id": "m1", "parentId": None,
+                     "message": {"role": "user", "content": "/mode fast"}},
+                    {"type": "message", "id": "m2", "parentId": "m1",
+                     "message": {"role": "user", "content": "begin"}}):
+            out.write(json.dumps({**row, "timestamp": "2026-02-03T23:30:00.000Z"}) + "\n")
+    run("import", os.path.join(folder, "home"))
+    for text, is_whole in ((on_terminal("show", "from-client", PAGER="", NO_COLOR="1"), False),
+                           (run("show", "from-client"), True)):
+        [source] = [line for line in lines(text) if line.startswith("source ")]
+        assert source.startswith("source     pi ") and source.endswith("_from-client.jsonl"), text
+        assert width(source) == 80 or is_whole and source.endswith(path), text
+        assert "begins     begin" in lines(text), text
+    # The local zone is UTC+2.
+    assert "2026-02-04 01:30" in run("cat", "--text", "from-client")
+
+
 def test_interrupt():
     """An export that waits for its reader is interrupted."""
     done = subprocess.Popen([BIN, "export", "--dialect", "entries", "--session", "long",
@@ -243,6 +273,8 @@ def main():
         test_pager(folder)
         test_hostile()
         test_times()
+        test_nothing_found()
+        test_source(folder)
         test_interrupt()
         test_tables(folder)
     return 0

@@ -285,6 +285,18 @@ TEST(first_text__injected_context_is_skipped)
                 "\"</system-reminder>mend it\"}");
 }
 
+/* A text that begins with a path is none. */
+TEST(first_text__commands_to_the_client_are_skipped)
+{
+    assert_none("{\"role\":\"user\",\"content\":\"/mode\"}");
+    assert_none(
+        "{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\" /my-mode\\nfast\"}]}");
+    assert_text("{\"role\":\"user\",\"content\":\"/\"}", "/");
+    assert_text("{\"role\":\"user\",\"content\":\"/ mode\"}", "/ mode");
+    assert_text("{\"role\":\"user\",\"content\":\"/srv/app is broken\"}", "/srv/app is broken");
+    assert_text("{\"role\":\"user\",\"content\":\"use /mode\"}", "use /mode");
+}
+
 TEST(first_text__prompt_of_a_turn)
 {
     assert_text("{\"type\":\"turn.prompt\",\"input\":[{\"type\":\"text\",\"text\":\"hi\"}]}", "hi");

@@ -1219,6 +1219,13 @@ static enum wal_status compact(struct pack_job *job, struct wal_error *error)
     return status == WAL_OK ? published : status;
 }
 
+static enum wal_status do_nothing(void *ctx, struct wal_error *error)
+{
+    (void)ctx;
+    (void)error;
+    return WAL_OK;
+}
+
 /* Ends the tail and condemns what is below it, meanwhile. */
 static enum wal_status compact_condemned(struct pack_job *job, struct wal_error *error)
 {
@@ -1237,10 +1244,16 @@ static enum wal_status compact_condemned(struct pack_job *job, struct wal_error 
         return status;
     }
     status = wal__content_condemn(control, job->segments[job->count - 1].segment->id, error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    /* A writer that was killed holds no guard, and may have left a group that names content and was
+     * not published: who leads decides whether it counts. */
+    status = wal__committer_call(&job->core->committer, do_nothing, NULL, error);
     if (status == WAL_OK) {
         status = compact(job, error);
-        wal__content_absolve(control);
     }
+    wal__content_absolve(control);
     return status;
 }
 

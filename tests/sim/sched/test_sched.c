@@ -92,7 +92,8 @@ TEST(sched_compact)
 /* The pack is compacted too, while the other process is about to name what it holds. */
 TEST(sched_compact_contents)
 {
-    static const uint64_t known[] = {7004651, 7007272, 7009673, 7011356, 7027142, 7002299, 7057062};
+    static const uint64_t known[] = {7004651, 7007272, 7009673, 7011356,
+                                     7027142, 7002299, 7057062, 7076561};
     const struct sched_options options = {.known = known,
                                           .known_count = sizeof(known) / sizeof(known[0]),
                                           .seed = 7000000,

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import io
 import operator
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Iterator
 
 from . import _wal
 from ._errors import Invalid, NotFound, wrong_type
-from ._handle import Unpicklable
+from ._handle import Closing, Unpicklable
 
 if TYPE_CHECKING:
     from ._store import Store
@@ -58,7 +57,7 @@ class Blobs(Unpicklable):
         return BlobWriter(self._store, named)
 
 
-class BlobReader(Unpicklable, io.RawIOBase):
+class BlobReader(Closing, io.RawIOBase):
     """A blob that is read in parts: a binary file that is read only and can seek. One thread at a
     time."""
 
@@ -137,17 +136,10 @@ class BlobReader(Unpicklable, io.RawIOBase):
         """Frees the handle; otherwise that happens when it is collected."""
         if self._handle is not None:
             _wal.handle_close(self._handle)
-        super().close()
-
-    def __enter__(self) -> BlobReader:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None,
-                 traceback: TracebackType | None) -> None:
-        self.close()
+        io.RawIOBase.close(self)
 
 
-class BlobWriter(Unpicklable):
+class BlobWriter(Closing):
     """A blob that is written in pieces, in a few MiB of memory. One thread at a time."""
 
     __slots__ = ("_handle", "_store")
@@ -168,10 +160,3 @@ class BlobWriter(Unpicklable):
     def close(self) -> None:
         """Frees the writer; a blob that was not finished is dropped."""
         _wal.handle_close(self._handle)
-
-    def __enter__(self) -> BlobWriter:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None,
-                 traceback: TracebackType | None) -> None:
-        self.close()

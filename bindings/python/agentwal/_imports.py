@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import time
-from types import TracebackType
 from typing import TYPE_CHECKING, Callable, Iterator, Literal
 
 from . import _wal
-from ._handle import Unpicklable
+from ._handle import Closing
 from ._records import ImportResult
 from ._values import Path, one_of, optional_path, timeout_seconds
 
@@ -27,7 +26,7 @@ def import_row(dialect: str | None, exclude: Path | None,
     return one_of("select", _SELECT, select), dialect, optional_path("exclude", exclude)
 
 
-class ImportFollow(Unpicklable):
+class ImportFollow(Closing):
     """An import that goes on: Store.follow_import. One thread at a time.
 
     Iterating it imports everything, then what changes, and yields the result of each round that
@@ -69,10 +68,3 @@ class ImportFollow(Unpicklable):
     def close(self) -> None:
         """Stops following."""
         _wal.handle_close(self._handle)
-
-    def __enter__(self) -> ImportFollow:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None,
-                 traceback: TracebackType | None) -> None:
-        self.close()

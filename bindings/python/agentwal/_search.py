@@ -7,12 +7,11 @@ import functools
 import operator
 import os
 import threading
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Callable, Iterable, List, Literal, TypeVar
 
 from . import _wal
 from ._errors import Invalid, wrong_type
-from ._handle import Unpicklable
+from ._handle import Closing
 from ._info import time_of
 from ._record import Record
 from ._records import SearchUpdate
@@ -110,7 +109,7 @@ def _limit(name: str, value: int) -> int:
     return value
 
 
-class Search(Unpicklable):
+class Search(Closing):
     """A full-text search: Store.search returns it.
 
     It keeps an index of the log, which a call of find() brings up to date. A context manager that
@@ -163,10 +162,3 @@ class Search(Unpicklable):
     def close(self) -> None:
         """Frees the search, once no call of another thread uses it; files of the index remain."""
         _wal.handle_close(self._handle)
-
-    def __enter__(self) -> Search:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None,
-                 traceback: TracebackType | None) -> None:
-        self.close()

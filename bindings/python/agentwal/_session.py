@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from types import TracebackType
 from typing import (TYPE_CHECKING, Any, Callable, Iterable, Iterator, List, Literal, Mapping,
                     NamedTuple, TypedDict, overload)
 
@@ -14,7 +13,7 @@ from ._entries import Entries, cursor_row, entries_of_slice, entry_at, follow
 from ._entry import AppendResult, NewEntry, Row, make_row, options_of, row_of, rows_of
 from ._errors import Invalid, InvalidType, wrong_type
 from ._files import Checkpoints, file_changes, rewind
-from ._handle import Unpicklable
+from ._handle import Closing
 from ._info import SessionInfo
 from ._records import FileChanges, Head, RewindResult
 from ._shipping import Shipping, append_shipped, local_durability
@@ -52,7 +51,7 @@ class Compaction(NamedTuple):
     result: AppendResult
 
 
-class Session(Unpicklable):
+class Session(Closing):
     """A session: entries that form a tree, of which each head names a branch.
 
     Iterating it, len() and indexing read the branch of the head `main`. Any number of threads may
@@ -398,13 +397,6 @@ class Session(Unpicklable):
     def close(self) -> None:
         """Frees the handle; otherwise that happens when it is collected. May be repeated."""
         _wal.handle_close(self._handle)
-
-    def __enter__(self) -> Session:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None,
-                 traceback: TracebackType | None) -> None:
-        self.close()
 
 
 def appended_row(payload: Any, text: str | bytes | None, line: str | bytes | None,

@@ -15,7 +15,7 @@ from ._blobs import Blobs
 from ._documents import Documents
 from ._entries import wait_for_records
 from ._errors import Error, Forked, Invalid, wrong_type
-from ._handle import Unpicklable
+from ._handle import Closing
 from ._imports import ImportFollow, Select, import_row
 from ._info import SessionInfo, SessionList
 from ._records import (BackupResult, Claim, CompactResult, ImportResult, StoreInfo, TransferResult,
@@ -31,7 +31,7 @@ Progress = Callable[[int, int], object]
 raises stops the call, and what was done remains."""
 
 
-class Store(Unpicklable):
+class Store(Closing):
     """A store: sessions in one crash-safe log. agentwal.open returns it.
 
     A context manager that closes it. Any number of threads and processes may use one store. A
@@ -213,9 +213,6 @@ class Store(Unpicklable):
             self._is_closed = True
             raise
         self._is_closed = True
-
-    def __enter__(self) -> Store:
-        return self
 
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None,
                  traceback: TracebackType | None) -> None:

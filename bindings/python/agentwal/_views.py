@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 from . import _wal
 from ._errors import Invalid
-from ._handle import Unpicklable
+from ._handle import Closing
 from ._record import Record
 from ._records import ViewFlushResult, ViewImportResult, ViewInfo
 from ._values import Path, path_bytes
@@ -37,7 +36,7 @@ def view_row(view: ViewInfo) -> tuple[str, str, str, int]:
     return view.session, view.dialect, view.root, flags
 
 
-class View(Unpicklable):
+class View(Closing):
     """A session as files of another program: `session.view`. One thread at a time."""
 
     __slots__ = ("_handle", "_session")
@@ -74,10 +73,3 @@ class View(Unpicklable):
     def close(self) -> None:
         """Frees the view; its files remain."""
         _wal.handle_close(self._handle)
-
-    def __enter__(self) -> View:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None,
-                 traceback: TracebackType | None) -> None:
-        self.close()

@@ -40,7 +40,7 @@ from ._documents import DocumentChange, document_rows
 from ._entries import Entries, Tail, cursor_row
 from ._entry import AppendResult, options_of, rows_of
 from ._errors import Closed, Forked, Invalid, wrong_type
-from ._handle import Unpicklable
+from ._handle import AsyncClosing, Unpicklable
 from ._session import appended_row, optional_change
 from ._shipping import check_ships, local_durability, sequence_to_pass
 from ._submissions import Submissions, Submit, Submitted
@@ -162,7 +162,7 @@ class _Part(_Object[B]):
         return self.store
 
 
-class Search(_Part[agentwal.Search]):
+class Search(_Part[agentwal.Search], AsyncClosing):
     """A full-text search of a store of this loop. `blocking` is the agentwal.Search. What is given
     as on_progress is called in a thread of the executor."""
 
@@ -172,13 +172,6 @@ class Search(_Part[agentwal.Search]):
     async def close(self) -> None:
         """Frees the search, once no call uses it; otherwise that happens when it is collected."""
         self.blocking.close()
-
-    async def __aenter__(self) -> Search:
-        return self
-
-    async def __aexit__(self, kind: type[BaseException] | None, value: BaseException | None,
-                        traceback: TracebackType | None) -> None:
-        await self.close()
 
 
 class Session(_Part[agentwal.Session]):
@@ -328,7 +321,7 @@ def _session_created(store: Store, found: tuple[agentwal.Session, bool]) -> tupl
     return Session(store, found[0]), found[1]
 
 
-class Store(_Object[agentwal.Store]):
+class Store(_Object[agentwal.Store], AsyncClosing):
     """A store of one event loop. `blocking` is the agentwal.Store, for calls that block."""
 
     def __init__(self, store: agentwal.Store) -> None:
@@ -444,10 +437,3 @@ class Store(_Object[agentwal.Store]):
             for waiter in self._waiters.values():
                 waiter.end(Closed("the store was closed"))
             self._submissions.settle_all()
-
-    async def __aenter__(self) -> Store:
-        return self
-
-    async def __aexit__(self, kind: type[BaseException] | None, value: BaseException | None,
-                        traceback: TracebackType | None) -> None:
-        await self.close()

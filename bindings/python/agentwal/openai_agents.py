@@ -19,7 +19,6 @@ import math
 import os
 import threading
 import uuid
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Callable, Sequence, TypeVar
 
 from . import _json
@@ -28,7 +27,7 @@ from ._documents import DocumentChange
 from ._entry import NewEntry
 from ._errors import (BadJSON, Closed, Conflict, Corrupt, Error, Exists, Forked, Invalid, NotFound,
                       wrong_type)
-from ._handle import Unpicklable
+from ._handle import AsyncClosing
 from ._library import open as open_store
 from ._loop import running_loop
 from ._names import check_name, session_id as id_of_name
@@ -56,7 +55,7 @@ _NUMBERS = {"nan": math.nan, "infinity": math.inf, "-infinity": -math.inf, "-0":
 Special = list[tuple[str, "tuple[str | int, ...]"]]
 
 
-class AgentwalSession(Unpicklable):
+class AgentwalSession(AsyncClosing):
     """A history of the OpenAI Agents SDK in a store.
 
     Each call is one atomic batch. Any number of processes may use one history at the same time:
@@ -154,13 +153,6 @@ class AgentwalSession(Unpicklable):
                     self._store.close()
 
         await running_loop().run_in_executor(None, close)
-
-    async def __aenter__(self) -> AgentwalSession:
-        return self
-
-    async def __aexit__(self, kind: type[BaseException] | None, value: BaseException | None,
-                        traceback: TracebackType | None) -> None:
-        await self.close()
 
     def _check_process(self) -> None:
         if os.getpid() != self._pid:

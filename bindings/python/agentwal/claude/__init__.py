@@ -17,11 +17,10 @@ import concurrent.futures
 import dataclasses
 import functools
 import threading
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Callable, Literal, Mapping, Sequence, TypeVar
 
 from .._errors import Closed, Damaged, Error, Invalid, NotFound, Trashed, wrong_type
-from .._handle import Unpicklable
+from .._handle import AsyncClosing
 from .._info import SessionInfo
 from .._loop import running_loop
 from .._session import Session
@@ -47,7 +46,7 @@ _THREADS_MAX = 16
 T = TypeVar("T")
 
 
-class AgentwalSessionStore(Unpicklable):
+class AgentwalSessionStore(AsyncClosing):
     """Keeps the transcripts that the SDK mirrors.
 
     Keys, entries and results are the dicts of the SDK for Python. Call it from asyncio; the work
@@ -207,13 +206,6 @@ class AgentwalSessionStore(Unpicklable):
         # The threads end when no append is left.
         self._executor.shutdown(wait=True)
         self._owner.close()
-
-    async def __aenter__(self) -> AgentwalSessionStore:
-        return self
-
-    async def __aexit__(self, kind: type[BaseException] | None, value: BaseException | None,
-                        traceback: TracebackType | None) -> None:
-        await self.close()
 
     def _check(self) -> None:
         self._owner.check()

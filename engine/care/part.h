@@ -59,12 +59,27 @@ struct wal__part_commit {
     uint64_t epoch;
 };
 
-/* part_store.c: appends the indexes of the segments that a part goes on from, and of those with
- * which the log ends there, as wal_part_reader_get_index; and wal_open_parts on this heap, which
- * must outlive the store. */
+/* An index of a segment, in bytes that have one after the other. part_index.c */
+struct wal__part_index {
+    struct wal__index_header header;
+    uint32_t stream;
+    struct wal__span bytes;
+};
+
+/* Takes an index from the front of the bytes, and verifies it. */
+bool wal__part_index_take(struct wal__span *bytes, struct wal__part_index *index) WAL_MUST_USE;
+
+/* Whether the index is of the segment of the place, which ends there. */
+bool wal__part_index_ends_at(const struct wal__part_index *index, const uint8_t uuid[16],
+                             const struct wal__part_place *place);
+
+/* Appends the indexes of the segments that a part goes on from, and of those with which the log
+ * ends there, as wal_part_reader_get_index. part_index.c */
 enum wal_status wal__part_append_index(struct wal__core *core, const struct wal__part_head *head,
                                        const struct wal__part_commit *commits,
                                        struct wal__buf *out) WAL_MUST_USE;
+
+/* part_store.c: wal_open_parts on this heap, which must outlive the store. */
 enum wal_status wal__parts_open(const struct wal_parts *parts, const struct wal__heap *heap,
                                 struct wal_store **store, struct wal_error *error) WAL_MUST_USE;
 

@@ -118,6 +118,9 @@ enum convert_file_state {
 int convert_source_compare(const struct convert_source *source, enum convert_file_state *state,
                            uint64_t *size, struct convert_outcome *outcome);
 
+/* Counts what the session has, as if there was no file. Returns an exit code. */
+int convert_source_count(const struct convert_source *source, struct convert_outcome *outcome);
+
 /* Creates or extends the file; does nothing if it is complete. Returns an exit code. */
 int convert_source_write(const struct convert_source *source, struct convert_outcome *outcome);
 

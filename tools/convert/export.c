@@ -163,6 +163,13 @@ int convert_source_compare(const struct convert_source *source, enum convert_fil
     return code;
 }
 
+int convert_source_count(const struct convert_source *source, struct convert_outcome *outcome)
+{
+    struct sink sink = {.stream = NULL};
+
+    return write_lines(source, &sink, outcome);
+}
+
 static int fail(const struct cli *cli, const char *name, int error_number)
 {
     return cli_error(cli, CLI_FAILED, name, "%s",

@@ -791,11 +791,17 @@ static int complete_file(struct continued *continued)
     enum convert_file_state state;
     uint64_t size;
     int code = convert_source_compare(&source, &state, &size, &outcome);
-    /* A file that has what is redacted here is the session's, too. */
-    bool is_there = state == CONVERT_FILE_COMPLETE ||
-                    (state == CONVERT_FILE_DIFFERENT && outcome.redacted > 0) ||
-                    (state == CONVERT_FILE_MISSING && access(packed, F_OK) == 0);
+    bool is_packed = state == CONVERT_FILE_MISSING && access(packed, F_OK) == 0;
+    bool is_there;
 
+    if (is_packed) {
+        code = cli_worse_code(code, convert_source_count(&source, &outcome));
+    }
+    /* A file that has what is redacted here is the session's, too. A compressed one cannot take
+     * more: the plain one that is written counts while both are there. */
+    is_there = state == CONVERT_FILE_COMPLETE ||
+               (state == CONVERT_FILE_DIFFERENT && outcome.redacted > 0) ||
+               (is_packed && outcome.native_count == 0);
     /* Without the number that a second session of its id has. */
     continued->id[strcspn(continued->id, "~")] = '\0';
     if (code < CLI_USAGE && takes_files(continued->client) &&

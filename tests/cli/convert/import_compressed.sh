@@ -92,6 +92,22 @@ agentwal --store "$work/raw" import --json --dialect lines "$(name c).jsonl.zst"
 agentwal --store "$work/raw" export --dialect source --stdout \
     --session "$(field sessionId "$work/rows")" | cmp - "$(name c).jsonl.zst"
 
+# Continued: it is enough for its client, until only the store has more; what is written then
+# is the plain file.
+rollout 5 >"$work/5"
+zstd -q -o "$(name 5).jsonl.zst" "$work/5"
+agentwal --store "$store" import "$(name 5).jsonl.zst" >/dev/null
+agentwal --store "$store" resume "${id}5" >/dev/null
+[ ! -e "$(name 5).jsonl" ] || fail "a file that nobody needs"
+agentwal --store "$store" append "${id}5" --user 'Only here' >/dev/null
+agentwal --store "$store" resume "${id}5" >/dev/null 2>&1
+cmp "$work/5" <(head -n 3 "$(name 5).jsonl")
+grep -q '"text":"Only here"' "$(name 5).jsonl" || fail "what only the store has is not continued"
+agentwal --store "$store" import --json "$HOME/.codex" 2>/dev/null |
+    json 'all(row["appended"] == 0 for row in rows)'
+rm "$(name 5)".jsonl*
+agentwal --store "$store" delete --erase "${id}5" >/dev/null
+
 # Each file that cannot be expanded has its sentence; the others are imported.
 rollout d | zstd -q | head -c 90 >"$(name d).jsonl.zst"
 : >"$(name e).jsonl.zst"

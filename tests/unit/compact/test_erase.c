@@ -907,12 +907,17 @@ KIT_TEST(erase__bytes_after_the_end_of_an_empty_tail_go)
         static const enum place places[] = {BEYOND_END, BEYOND_END_OF_PACK};
         struct wal_store *store = kit_store();
         struct wal_session *session = kit_create(store, "s");
-        const struct wal__log *logs[] = {&store->core.log, &store->core.blobs.log};
+        const struct wal__log *logs[2];
         bool found[PLACES];
 
         make_canaries();
         append_text(session, "a", LARGE_PAYLOAD, LARGE);
         compact(store);
+        wal_session_close(session);
+        kit_close(store);
+        store = kit_store();
+        logs[0] = &store->core.log;
+        logs[1] = &store->core.blobs.log;
         for (size_t i = 0; i < 2; i++) {
             const struct wal__segment *tail = logs[i]->tail_segment;
             int fd = open(tail->path, O_WRONLY | O_CLOEXEC);
@@ -924,7 +929,6 @@ KIT_TEST(erase__bytes_after_the_end_of_an_empty_tail_go)
             assert_int_equal(pwrite(fd, canaries[places[i]], CANARY_SIZE, (off_t)at), CANARY_SIZE);
             (void)close(fd);
         }
-        wal_session_close(session);
         if (is_next != 0) {
             kit_close(store);
             store = kit_store();

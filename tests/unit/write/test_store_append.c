@@ -4,8 +4,6 @@
  */
 #include "tests/lib/kit/store_kit.h"
 
-#include <inttypes.h>
-
 struct bench {
     struct wal_store *store;
     struct wal_session *session;
@@ -106,39 +104,6 @@ KIT_TEST(append__defaults_are_filled_in)
     wal_entry_cursor_close(cursor);
 }
 
-KIT_TEST(append__types_with_and_without_a_code)
-{
-    static const char *const types[] = {"message",         "session_header", "message_delta_batch",
-                                        "model_change",    "runtime_init",   "compaction",
-                                        "custom",          "messages",       "m",
-                                        "\xf0\x9f\x98\x80"};
-    const int count = (int)(sizeof(types) / sizeof(types[0]));
-    struct bench bench = begin();
-
-    for (int i = 0; i < count; i++) {
-        char id[16];
-        struct wal_entry entry;
-
-        (void)snprintf(id, sizeof(id), "e%d", i);
-        entry = kit_entry(id, NULL, "1");
-        entry.type = kit_text(types[i]);
-        assert_ok(one(&bench, entry));
-        assert_ok(one(&bench, entry));
-        assert_int_equal(bench.result.duplicates, 1);
-        entry.type = kit_text("another");
-        assert_int_equal(one(&bench, entry), WAL_EEXISTS);
-    }
-    again(&bench);
-    for (int i = 0; i < count; i++) {
-        char id[16];
-        struct wal_entry_cursor *cursor = NULL;
-
-        (void)snprintf(id, sizeof(id), "e%d", i);
-        assert_slice(get(&bench, id, &cursor).type, types[i]);
-        wal_entry_cursor_close(cursor);
-    }
-}
-
 KIT_TEST(append__line_of_any_bytes_is_unchanged)
 {
     enum {
@@ -233,25 +198,6 @@ KIT_TEST(expect__matches_or_returns_the_tail)
     assert_all_entries(bench.session, "a b");
 }
 
-KIT_TEST(expect__batch_sent_again_succeeds)
-{
-    struct bench bench = begin();
-    struct wal_entry entries[3] = {kit_entry("b", NULL, "1"), kit_entry("c", NULL, "1"),
-                                   kit_entry("d", NULL, "1")};
-
-    kit_append(bench.session, "a", NULL);
-    assert_ok(expecting(&bench, "a", entries, 3));
-    check_result(&bench, "d", 3, 0, 5);
-    assert_ok(expecting(&bench, "a", entries, 3));
-    check_result(&bench, "d", 0, 3, 0);
-    again(&bench);
-    assert_ok(expecting(&bench, "a", entries, 3));
-    check_result(&bench, "d", 0, 3, 0);
-    entries[1].payload = kit_text("2");
-    assert_int_equal(expecting(&bench, "a", entries, 3), WAL_EEXISTS);
-    assert_all_entries(bench.session, "a b c d");
-}
-
 /* -------------------------------------------------------- duplicates --- */
 
 KIT_TEST(duplicate__compares_supplied_fields_only)
@@ -300,23 +246,6 @@ KIT_TEST(duplicate__compares_supplied_fields_only)
     other.parent_id = kit_text("none");
     assert_int_equal(one(&bench, other), WAL_EEXISTS);
     assert_all_entries(bench.session, "a b c");
-}
-
-KIT_TEST(duplicate__in_one_batch)
-{
-    struct bench bench = begin();
-    struct wal_entry entries[3] = {kit_entry("a", NULL, "1"), kit_entry("b", NULL, "1"),
-                                   kit_entry("a", NULL, "1")};
-
-    assert_ok(batch(&bench, entries, 3));
-    check_result(&bench, "a", 2, 1, 3);
-    assert_branch(bench.session, "a b");
-    entries[0].id = kit_text("c");
-    entries[1].id = kit_text("d");
-    entries[2].id = kit_text("c");
-    entries[2].payload = kit_text("2");
-    assert_int_equal(batch(&bench, entries, 3), WAL_EEXISTS);
-    assert_all_entries(bench.session, "a b");
 }
 
 KIT_TEST(duplicate__in_one_batch_with_another_parent)

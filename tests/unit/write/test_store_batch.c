@@ -72,79 +72,6 @@ static struct wal_error refused(struct kit_bench *bench, const struct parts *par
     return error;
 }
 
-KIT_TEST(batch__every_kind_of_item_is_committed)
-{
-    struct kit_bench bench = begin();
-    uint64_t last = kit_store_info(bench.store).last_sequence;
-    struct wal_append_result result = {.struct_size = sizeof(result)};
-    struct parts parts;
-
-    prepare(&parts);
-    assert_ok(wal_batch_commit(bench.session, &parts.batch, &parts.options, &result, kit_error()));
-    assert_int_equal(result.struct_size, sizeof(result));
-    assert_int_equal(result.appended, 2);
-    assert_int_equal(result.duplicates, 0);
-    assert_int_equal(result.sequence, last + 2);
-    assert_string_equal(result.last_id, "d");
-    assert_int_equal(kit_store_info(bench.store).last_sequence, last + 2 + 3 + 2 + 1);
-    kit_reopen_unchanged(&bench);
-    assert_all_entries(bench.session, "a b c d");
-    assert_branch(bench.session, "a b c");
-    assert_string_equal(kit_heads(bench.session), "main=c mark=d");
-    assert_string_equal(kit_docs(bench.store, bench.session, 0, NULL), "new={\"x\":[]} own=2");
-    assert_string_equal(kit_docs(bench.store, NULL, 0, NULL), "shared=2");
-    assert_slice(kit_info(bench.session).title, "T");
-}
-
-/* Sent again, it changes nothing, whatever it expects. */
-KIT_TEST(batch__duplicate_batch_writes_nothing)
-{
-    struct kit_bench bench = begin();
-    struct wal_append_result result = {.struct_size = sizeof(result)};
-    struct parts parts;
-    char *before;
-
-    prepare(&parts);
-    assert_ok(wal_batch_commit(bench.session, &parts.batch, &parts.options, &result, NULL));
-    parts.docs[0].flags = WAL_DOC_EXPECT;
-    parts.docs[0].version = 1;
-    parts.change.fields |= WAL_CHANGE_EXPECT;
-    parts.change.expected_version = 99;
-    before = kit_snapshot(bench.store, bench.session);
-    for (int i = 0; i < 2; i++) {
-        assert_ok(wal_batch_commit(bench.session, &parts.batch, &parts.options, &result, NULL));
-        assert_int_equal(result.appended, 0);
-        assert_int_equal(result.duplicates, 2);
-        assert_int_equal(result.sequence, 0);
-        assert_string_equal(result.last_id, "d");
-    }
-    assert_unchanged(bench.store, bench.session, before);
-}
-
-KIT_TEST(batch__duplicate_entries_with_new_documents)
-{
-    struct kit_bench bench = begin();
-    struct wal_append_result result = {.struct_size = sizeof(result)};
-    struct wal_entry entries[3] = {kit_entry("a", NULL, "{\"id\":\"a\"}"),
-                                   kit_entry("c", NULL, "{}"), kit_entry("c", NULL, "{}")};
-    struct wal_doc doc = kit_doc("own", "2");
-    struct wal_batch batch = {.struct_size = sizeof(batch),
-                              .entries = entries,
-                              .entry_count = 1,
-                              .documents = &doc,
-                              .document_count = 1};
-
-    assert_ok(wal_batch_commit(bench.session, &batch, NULL, &result, NULL));
-    assert_int_equal(result.appended, 0);
-    assert_int_equal(result.duplicates, 1);
-    assert_string_equal(kit_value(bench.store, bench.session, "own", 0), "2");
-    batch.entry_count = 3;
-    assert_ok(wal_batch_commit(bench.session, &batch, NULL, &result, NULL));
-    assert_int_equal(result.appended, 1);
-    assert_int_equal(result.duplicates, 2);
-    assert_all_entries(bench.session, "a b c");
-}
-
 /* --- refusals ------------------------------------------------------------- */
 
 KIT_TEST(batch__duplicate_id_with_other_content_changes_nothing)
@@ -164,100 +91,6 @@ KIT_TEST(batch__duplicate_id_with_other_content_changes_nothing)
     kit_reopen_unchanged(&bench);
 }
 
-KIT_TEST(batch__conflicting_tail_changes_nothing)
-{
-    struct kit_bench bench = begin();
-    struct wal_append_result result = {.struct_size = sizeof(result)};
-    struct wal_error error;
-    struct parts parts;
-
-    prepare(&parts);
-    parts.options.expected_tail = kit_text("a");
-    error = refused(&bench, &parts, WAL_ECONFLICT);
-    assert_string_equal(error.actual, "b");
-    assert_int_equal(error.expectation, WAL_EXPECTATION_TAIL);
-    assert_int_equal(wal_batch_commit(bench.session, &parts.batch, &parts.options, &result, NULL),
-                     WAL_ECONFLICT);
-    parts.options.expected_tail = kit_text("nobody");
-    error = refused(&bench, &parts, WAL_ECONFLICT);
-    parts.options.expected_tail = kit_text(NULL);
-    error = refused(&bench, &parts, WAL_ECONFLICT);
-    /* Without entries, the expected tail is the tail of stream 0. */
-    parts.batch.entry_count = 0;
-    parts.batch.head_count = 0;
-    error = refused(&bench, &parts, WAL_ECONFLICT);
-    assert_string_equal(error.actual, "b");
-}
-
-KIT_TEST(batch__conflicting_head_changes_nothing)
-{
-    struct kit_bench bench = begin();
-    struct wal_error error;
-    struct parts parts;
-
-    prepare(&parts);
-    parts.heads[0] = kit_head("mark", "d", "b");
-    error = refused(&bench, &parts, WAL_ECONFLICT);
-    assert_int_equal(error.expectation, WAL_EXPECTATION_HEAD);
-    assert_string_equal(error.actual, "a");
-    parts.heads[0] = kit_head("mark", "d", "");
-    error = refused(&bench, &parts, WAL_ECONFLICT);
-    assert_string_equal(error.actual, "a");
-    parts.heads[0] = kit_head("other", "d", "a");
-    error = refused(&bench, &parts, WAL_ECONFLICT);
-    assert_string_equal(error.actual, "");
-    /* An entry of the batch itself was the target of no head before it. */
-    prepare(&parts);
-    parts.heads[1] = kit_head("main", "a", "d");
-    error = refused(&bench, &parts, WAL_ECONFLICT);
-    assert_string_equal(error.actual, "b");
-}
-
-KIT_TEST(batch__conflicting_document_version_changes_nothing)
-{
-    struct kit_bench bench = begin();
-    struct wal_error error;
-    struct parts parts;
-    char version[24];
-
-    (void)snprintf(version, sizeof(version), "%llu",
-                   (unsigned long long)kit_put(bench.store, bench.session, "own", "3"));
-    prepare(&parts);
-    parts.docs[0].flags = WAL_DOC_EXPECT;
-    error = refused(&bench, &parts, WAL_ECONFLICT);
-    assert_int_equal(error.expectation, WAL_EXPECTATION_DOCUMENT);
-    assert_string_equal(error.actual, version);
-    prepare(&parts);
-    parts.docs[1].flags = WAL_DOC_EXPECT;
-    parts.docs[1].version = 4;
-    error = refused(&bench, &parts, WAL_ECONFLICT);
-    assert_string_equal(error.actual, "0");
-    prepare(&parts);
-    parts.docs[2].flags |= WAL_DOC_EXPECT;
-    parts.docs[2].version = 1;
-    error = refused(&bench, &parts, WAL_ECONFLICT);
-    prepare(&parts);
-    parts.docs[1].flags = WAL_DOC_DELETE;
-    error = refused(&bench, &parts, WAL_ENOTFOUND);
-}
-
-KIT_TEST(batch__conflicting_metadata_version_changes_nothing)
-{
-    struct kit_bench bench = begin();
-    struct wal_error error;
-    struct parts parts;
-    char version[24];
-
-    (void)snprintf(version, sizeof(version), "%llu",
-                   (unsigned long long)kit_info(bench.session).metadata_version);
-    prepare(&parts);
-    parts.change.fields |= WAL_CHANGE_EXPECT;
-    parts.change.expected_version = 77;
-    error = refused(&bench, &parts, WAL_ECONFLICT);
-    assert_int_equal(error.expectation, WAL_EXPECTATION_METADATA);
-    assert_string_equal(error.actual, version);
-}
-
 KIT_TEST(batch__missing_reference_changes_nothing)
 {
     struct kit_bench bench = begin();
@@ -275,26 +108,6 @@ KIT_TEST(batch__missing_reference_changes_nothing)
     prepare(&parts);
     parts.heads[0].stream = 1;
     (void)refused(&bench, &parts, WAL_ENOTFOUND);
-}
-
-KIT_TEST(batch__invalid_json_changes_nothing)
-{
-    struct kit_bench bench = begin();
-    struct parts parts;
-
-    prepare(&parts);
-    parts.entries[1].payload = kit_text("{");
-    (void)refused(&bench, &parts, WAL_EBADJSON);
-    prepare(&parts);
-    parts.docs[2].value = kit_text("nul");
-    (void)refused(&bench, &parts, WAL_EBADJSON);
-    prepare(&parts);
-    parts.docs[2].value = kit_text(NULL);
-    (void)refused(&bench, &parts, WAL_EBADJSON);
-    prepare(&parts);
-    parts.change.fields = WAL_CHANGE_METADATA;
-    parts.change.metadata = kit_text("[1]");
-    (void)refused(&bench, &parts, WAL_EBADJSON);
 }
 
 /* Wrong struct sizes, flags and pointers, one at a time; false after the last. */
@@ -387,30 +200,6 @@ KIT_TEST(batch__empty_batch_is_refused)
     assert_null(ticket);
 }
 
-KIT_TEST(batch__text_above_its_limit_changes_nothing)
-{
-    struct kit_bench bench = begin();
-    struct parts parts;
-    char *text = malloc(4098);
-
-    assert_non_null(text);
-    memset(text, 'x', 4097);
-    text[4097] = '\0';
-    prepare(&parts);
-    parts.docs[0].key = (struct wal_slice){text, 1025};
-    (void)refused(&bench, &parts, WAL_ETOOBIG);
-    prepare(&parts);
-    parts.heads[0].name = (struct wal_slice){text, 256};
-    (void)refused(&bench, &parts, WAL_ETOOBIG);
-    prepare(&parts);
-    parts.heads[0].note = kit_text(text);
-    (void)refused(&bench, &parts, WAL_ETOOBIG);
-    prepare(&parts);
-    parts.change = kit_title(text);
-    (void)refused(&bench, &parts, WAL_ETOOBIG);
-    free(text);
-}
-
 /* --- tickets -------------------------------------------------------------- */
 
 KIT_TEST(batch__submitted_batch_completes_its_ticket)
@@ -487,25 +276,6 @@ KIT_TEST(batch__change_is_staged_while_another_compacts)
     assert_ok(wal_ticket_wait(ticket, -1, NULL, kit_error()));
     wal_ticket_destroy(ticket);
     assert_slice(kit_info(session).title, "new");
-}
-
-KIT_TEST(batch__refused_ticket_changes_nothing)
-{
-    struct kit_bench bench = begin();
-    char *before = kit_snapshot(bench.store, bench.session);
-    struct wal_append_result result = {.struct_size = sizeof(result)};
-    struct wal_error error = KIT_ERROR;
-    struct wal_ticket *ticket = NULL;
-    struct parts parts;
-
-    prepare(&parts);
-    parts.batch.change = NULL;
-    parts.heads[1] = kit_head("main", "c", "a");
-    assert_ok(wal_batch_submit(bench.session, &parts.batch, NULL, &ticket, NULL));
-    assert_int_equal(wal_ticket_wait(ticket, -1, &result, &error), WAL_ECONFLICT);
-    assert_string_equal(error.actual, "b");
-    wal_ticket_destroy(ticket);
-    assert_unchanged(bench.store, bench.session, before);
 }
 
 enum {

@@ -29,45 +29,6 @@ static struct wal_compact_options options_keeping(const char *first_kept)
     return options;
 }
 
-KIT_TEST(compaction__in_place)
-{
-    struct kit_bench bench = begin();
-    struct wal_append_result result = {.struct_size = sizeof(result)};
-    struct wal_compact_options options = options_keeping("c");
-    struct wal_entry entry = {.struct_size = sizeof(entry)};
-    struct wal_entry_cursor *cursor = NULL;
-    char expected[300];
-
-    assert_ok(wal_session_compact(bench.session, &options, NULL, &result, NULL));
-    assert_int_equal(result.appended, 1);
-    assert_int_equal(result.sequence, kit_store_info(bench.store).last_sequence);
-    assert_int_equal(strlen(result.last_id), 36);
-    for (int i = 0; i < 2; i++) {
-        (void)snprintf(expected, sizeof(expected), "c d %s", result.last_id);
-        since(bench.session, expected);
-        (void)snprintf(expected, sizeof(expected), "a b c d %s", result.last_id);
-        assert_branch(bench.session, expected);
-        assert_ok(wal_entry_cursor_open(bench.session, NULL, &cursor, NULL));
-        assert_ok(wal_entry_cursor_get(cursor, kit_text(result.last_id), &entry, NULL));
-        assert_slice(entry.type, "compaction_summary");
-        assert_slice(entry.payload, "{\"firstKeptEntryId\":\"c\",\"summary\":"
-                                    "\"so \\\"far\\\"\\n\"}");
-        wal_entry_cursor_close(cursor);
-        kit_end(&bench);
-        bench.store = kit_store();
-        bench.session = kit_session(bench.store, "s");
-    }
-    /* The next compaction counts. */
-    kit_append(bench.session, "e", NULL);
-    options = options_keeping("e");
-    assert_ok(wal_session_compact(bench.session, &options, NULL, &result, NULL));
-    (void)snprintf(expected, sizeof(expected), "e %s", result.last_id);
-    since(bench.session, expected);
-    /* With the head before both, there is none. */
-    kit_move_head(bench.session, "main", "d");
-    since(bench.session, "a b c d");
-}
-
 /* Expects a refusal, in place and into a new session, that changes nothing. */
 static void refused(struct kit_bench *bench, struct wal_compact_options options,
                     enum wal_status status)

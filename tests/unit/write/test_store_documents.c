@@ -2,10 +2,8 @@
  * test_store_documents.c - tests of documents of a session and of the store, across forks,
  * segments, processes, and damage (SPEC.md 5.8).
  */
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
 #include "format/bytes/assert.h"
 #include "tests/lib/kit/parts_kit.h"
@@ -80,27 +78,6 @@ KIT_TEST(document__hostile_keys_are_unchanged)
     }
     assert_int_equal(wal_doc_cursor_next(docs, &doc, NULL), WAL_END);
     wal_doc_cursor_close(docs);
-}
-
-KIT_TEST(document__invalid_keys_are_refused)
-{
-    struct kit_bench bench = kit_bench("");
-    char text[1026];
-    struct wal_doc doc = kit_doc(NULL, "1");
-
-    memset(text, 'k', sizeof(text));
-    assert_int_equal(attempt(&bench, doc, false, NULL, kit_error()), WAL_EINVAL);
-    doc.key = (struct wal_slice){text, 1025};
-    assert_int_equal(attempt(&bench, doc, false, NULL, kit_error()), WAL_ETOOBIG);
-    doc.key = (struct wal_slice){"\xc3", 1};
-    assert_int_equal(attempt(&bench, doc, false, NULL, kit_error()), WAL_EINVAL);
-    doc.key = (struct wal_slice){NULL, 3};
-    assert_int_equal(attempt(&bench, doc, false, NULL, kit_error()), WAL_EINVAL);
-    doc.key = (struct wal_slice){text, 1024};
-    assert_ok(attempt(&bench, doc, false, NULL, kit_error()));
-    kit_reopen(&bench, 0);
-    text[1024] = '\0';
-    assert_string_equal(kit_value(bench.store, bench.session, text, 0), "1");
 }
 
 KIT_TEST(document__invalid_values_are_refused)
@@ -224,11 +201,6 @@ KIT_TEST(document__of_many_sessions_in_turn)
         wal_session_close(session);
     }
 }
-
-enum {
-    PROCESSES = 3,
-    PUTS = 40
-};
 
 /* --- damage --------------------------------------------------------------- */
 

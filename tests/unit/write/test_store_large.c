@@ -324,26 +324,6 @@ static void append_padded(struct wal_session *session, const char *id, const cha
     assert_done(try_padded(session, id, type, members, kit_error()));
 }
 
-KIT_TEST(large__compaction_keeps_its_reference)
-{
-    struct reading reading = reading_begin();
-
-    kit_append_all(reading.session, "a b c");
-    assert_int_equal(try_padded(reading.session, "k", "compaction_summary",
-                                "\"firstKeptEntryId\":\"x\"", kit_error()),
-                     WAL_ENOTFOUND);
-    assert_fails(try_padded(reading.session, "k", "compaction_summary", "\"none\":0", kit_error()),
-                 WAL_EINVAL, "firstKeptEntryId");
-    append_padded(reading.session, "k", "compaction_summary", "\"firstKeptEntryId\":\"\\u0062\"");
-    kit_append(reading.session, "d", NULL);
-    for (int i = 0; i < 2; i++) {
-        assert_string_equal(reading_ids(reading.session, WAL_ENTRY_CURSOR_BRANCH,
-                                        WAL_ENTRY_CURSOR_SINCE_COMPACTION),
-                            "b c k d");
-        reading_reopen(&reading, 0);
-    }
-}
-
 KIT_TEST(large__branch_summary_names_its_source)
 {
     struct reading reading = reading_begin();

@@ -5,7 +5,6 @@
 #include "agentwal/admin.h"
 #include "tests/lib/kit/parts_kit.h"
 
-#include <inttypes.h>
 #include <pthread.h>
 
 #include "format/bytes/assert.h"
@@ -146,55 +145,6 @@ KIT_TEST(update__sets_only_the_given_fields)
     script.change.metadata = kit_text(NULL);
     assert_ok(update(&bench, &script, kit_error()));
     assert_slice(kit_info(bench.session).metadata, "");
-}
-
-KIT_TEST(update__without_a_change_writes_nothing)
-{
-    struct bench bench = begin();
-    char *before = kit_snapshot(bench.store, bench.session);
-    struct script script = scripted(&bench);
-
-    assert_ok(update(&bench, &script, kit_error()));
-    script.change.fields = WAL_CHANGE_TITLE | WAL_CHANGE_METADATA | WAL_CHANGE_CWD |
-                           WAL_CHANGE_PROJECT | WAL_CHANGE_SCHEMA;
-    script.change.title = kit_text("old");
-    script.change.cwd = kit_text("/old");
-    script.change.project = kit_text("p");
-    script.change.metadata = kit_text("{\"n\":0}");
-    script.change.schema_version = 1;
-    assert_ok(update(&bench, &script, kit_error()));
-    assert_int_equal(script.calls, 2);
-    assert_unchanged(bench.store, bench.session, before);
-}
-
-KIT_TEST(update__metadata_function_that_fails)
-{
-    struct bench bench = begin();
-    struct script script = scripted(&bench);
-    struct wal_error error;
-
-    script.change.fields = WAL_CHANGE_TITLE;
-    script.change.title = kit_text("new");
-    script.answer = -7;
-    refused(&bench, &script, WAL_ECALLBACK);
-    assert_int_equal(script.calls, 1);
-    assert_int_equal(update(&bench, &script, &error), WAL_ECALLBACK);
-    assert_int_equal(error.sys_errno, -7);
-}
-
-KIT_TEST(update__metadata_function_that_returns_invalid_json)
-{
-    static const char *const bad[] = {"{",   "[]",           "1", "\"x\"", "{\"a\":}",
-                                      "{}x", "{\"\xff\":1}", " "};
-    struct bench bench = begin();
-    struct script script = scripted(&bench);
-
-    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        script.change.fields = WAL_CHANGE_METADATA | WAL_CHANGE_TITLE;
-        script.change.title = kit_text("new");
-        script.change.metadata = kit_text(bad[i]);
-        refused(&bench, &script, WAL_EBADJSON);
-    }
 }
 
 KIT_TEST(update__misuse_is_refused)
@@ -427,54 +377,6 @@ KIT_TEST(schema__unknown_schema_version_refuses_every_write)
     (void)kit_put(bench.store, NULL, "k", "1");
     made = kit_create(bench.store, "new");
     assert_int_equal(kit_info(made).schema_version, 2);
-}
-
-KIT_TEST(schema__of_a_new_session_is_the_callers)
-{
-    struct wal_store *store = open_as(3);
-    struct wal_session_options options = {
-        .struct_size = sizeof(options), .id = kit_text("s"), .schema_version = 2};
-    struct wal_session *session = NULL;
-    struct wal_error error = KIT_ERROR;
-
-    assert_int_equal(wal_session_create(store, &options, &session, &error), WAL_ESCHEMA);
-    assert_string_equal(error.actual, "2");
-    assert_null(session);
-    options.schema_version = 0;
-    assert_ok(wal_session_create(store, &options, &session, &error));
-    assert_int_equal(kit_info(session).schema_version, 3);
-    kit_append(session, "a", NULL);
-    wal_session_close(session);
-    kit_close(store);
-}
-
-KIT_TEST(migrate__one_version_at_a_time)
-{
-    struct bench bench = begin();
-    uint64_t last = kit_store_info(bench.store).last_sequence;
-    struct script script = scripted(&bench);
-    struct wal_migrate_result result = {.struct_size = sizeof(result)};
-
-    reopen(&bench, 4);
-    script.change.fields = WAL_CHANGE_TITLE;
-    script.change.title = kit_text("new");
-    assert_ok(wal_session_migrate(bench.session, 4, run_script, &script, &result, NULL));
-    assert_int_equal(script.calls, 3);
-    assert_int_equal(script.seen[0], 1);
-    assert_int_equal(script.seen[1], 2);
-    assert_int_equal(script.seen[2], 3);
-    assert_int_equal(result.from, 1);
-    assert_int_equal(result.to, 4);
-    assert_int_equal(result.sessions, 1);
-    assert_int_equal(kit_store_info(bench.store).last_sequence, last + 3);
-    assert_int_equal(kit_info(bench.session).schema_version, 4);
-    kit_append(bench.session, "b", NULL);
-    assert_ok(wal_session_migrate(bench.session, 4, run_script, &script, &result, NULL));
-    assert_int_equal(script.calls, 3);
-    assert_int_equal(result.sessions, 0);
-    reopen(&bench, 4);
-    assert_int_equal(kit_info(bench.session).schema_version, 4);
-    assert_slice(kit_info(bench.session).title, "new");
 }
 
 KIT_TEST(migrate__failed_step_keeps_earlier_steps)

@@ -63,30 +63,6 @@ static void append_tree(struct wal_session *session)
 
 /* -------------------------------------------------------- compaction --- */
 
-KIT_TEST(compaction__without_kept_entries_begins_at_itself)
-{
-    static const char *const payloads[] = {"{}",
-                                           "\"text\"",
-                                           "{\"firstKeptEntryId\":null}",
-                                           "{\"firstKeptEntryId\":\"none\"}",
-                                           "{\"firstKeptEntryId\":\"later\"}",
-                                           "{\"deep\":{\"firstKeptEntryId\":\"a\"}}"};
-    struct kit_bench bench = kit_bench("");
-
-    for (size_t i = 0; i < sizeof(payloads) / sizeof(payloads[0]); i++) {
-        char id[16];
-        struct wal_session *session;
-
-        (void)snprintf(id, sizeof(id), "s%d", (int)i);
-        session = kit_create(bench.store, id);
-        kit_append_all(session, "a b");
-        compact(session, "k", "compaction", payloads[i]);
-        kit_append_all(session, "c later");
-        assert_string_equal(since(session, NULL), "k c later");
-        wal_session_close(session);
-    }
-}
-
 /* The path to it leaves entries of another branch out. */
 KIT_TEST(compaction__of_a_branch_begins_at_itself)
 {
@@ -97,34 +73,6 @@ KIT_TEST(compaction__of_a_branch_begins_at_itself)
     compact(bench.session, "k", "compaction", "{}");
     kit_append_all(bench.session, "y");
     assert_string_equal(since(bench.session, NULL), "k y");
-}
-
-/* ----------------------------------------------------------- durable --- */
-
-KIT_TEST(durable__stops_at_the_durable_end)
-{
-    struct wal_open_options slow = {
-        .struct_size = sizeof(slow), .flags = WAL_OPEN_CREATE, .idle_mark_ms = 600000};
-    struct wal_entry_cursor_options durable = {.struct_size = sizeof(durable),
-                                               .flags = WAL_ENTRY_CURSOR_DURABLE};
-    struct kit_bench bench;
-
-    assert_ok(wal_open("store", &slow, &bench.store, NULL));
-    bench.session = kit_create(bench.store, "s");
-    kit_append_all(bench.session, "a b");
-    assert_string_equal(kit_list_ids(bench.session, &durable), "");
-    assert_ok(wal_sync(bench.store, NULL));
-    assert_string_equal(kit_list_ids(bench.session, &durable), "a b");
-    kit_append_all(bench.session, "c");
-    assert_string_equal(kit_list_ids(bench.session, &durable), "a b");
-    assert_branch(bench.session, "a b c");
-    durable.last = 1;
-    assert_string_equal(kit_list_ids(bench.session, &durable), "b");
-    durable.last = 0;
-    durable.mode = WAL_ENTRY_CURSOR_ALL;
-    assert_string_equal(kit_list_ids(bench.session, &durable), "a b");
-    durable.skip = 1;
-    assert_string_equal(kit_list_ids(bench.session, &durable), "b");
 }
 
 /* --------------------------------------------------------------- get --- */
@@ -208,33 +156,6 @@ KIT_TEST(get__damage_of_the_parent)
         assert_child(&bench, "");
         kit_end(&bench);
     }
-}
-
-KIT_TEST(entry_cursor__is_a_snapshot_of_its_opening)
-{
-    struct kit_bench bench = kit_bench("");
-    struct wal_entry entry = {.struct_size = sizeof(entry)};
-    struct wal_entry_cursor *cursor = NULL;
-    int count = 0;
-
-    for (int i = 0; i < 600; i++) {
-        char id[16];
-
-        (void)snprintf(id, sizeof(id), "a%d", i);
-        kit_append(bench.session, id, NULL);
-    }
-    assert_ok(wal_entry_cursor_open(bench.session, NULL, &cursor, NULL));
-    while (wal_entry_cursor_next(cursor, &entry, NULL) == WAL_OK) {
-        char id[16];
-
-        (void)snprintf(id, sizeof(id), "a%d", count);
-        assert_slice(entry.id, id);
-        (void)snprintf(id, sizeof(id), "b%d", count);
-        kit_append(bench.session, id, count % 3 == 0 ? "a5" : NULL);
-        count++;
-    }
-    assert_int_equal(count, 600);
-    wal_entry_cursor_close(cursor);
 }
 
 /* The slices of the last entry are valid until the cursor is closed. */

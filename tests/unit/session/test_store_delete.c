@@ -4,7 +4,6 @@
  * taking it back, after compaction and after a salvage; what deleting removes,
  * and what forks keep.
  */
-#include <dirent.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <time.h>
@@ -195,23 +194,6 @@ static uint32_t features(uint64_t *generation)
     assert_int_equal(wal__manifest_decode(bytes, &manifest), WAL__FMT_OK);
     *generation = manifest.generation;
     return manifest.features.incompat;
-}
-
-KIT_TEST(trash__first_session_adds_the_feature)
-{
-    struct wal_store *store = kit_store();
-    struct wal_session *session = kit_create(store, "s");
-    uint64_t generation = 0;
-
-    assert_int_equal(features(&generation), 0);
-    assert_int_equal(generation, 1);
-    assert_ok(wal_session_trash(session, NULL));
-    assert_int_equal(features(&generation), WAL__INCOMPAT_TRASH);
-    assert_int_equal(generation, 2);
-    assert_ok(wal_session_undelete(store, kit_text("s"), NULL));
-    assert_ok(wal_session_trash(session, NULL));
-    (void)features(&generation);
-    assert_int_equal(generation, 2);
 }
 
 /* Each handle has read MANIFEST before the other one changed it. */
@@ -504,68 +486,6 @@ KIT_TEST(delete__handle_returns_not_found)
             fail_msg("call %d: %d, %d %s", i, status, error.status, error.text);
         }
     }
-    assert_int_equal(kit_store_info(bench.store).last_sequence, last);
-}
-
-static void check_fork(struct bench *bench)
-{
-    struct wal_session_info info = kit_info(bench->fork);
-
-    assert_branch(bench->fork, "a b f1");
-    assert_all_entries(bench->fork, "a b f1");
-    assert_string_equal(kit_docs(bench->store, bench->fork, 0, NULL), "k=1");
-    assert_slice(info.first_text, "hello");
-    assert_slice(info.parent_id, "s");
-    assert_int_equal(info.entries, 3);
-}
-
-KIT_TEST(delete__id_is_free_for_another_session)
-{
-    struct bench bench = begin_deleted();
-    struct wal_session *again = kit_create(bench.store, "s");
-    struct wal_session_info info = {.struct_size = sizeof(info)};
-
-    kit_append_all(again, "a x");
-    (void)kit_put(bench.store, again, "k", "2");
-    for (int i = 0; i < 3; i++) {
-        check_fork(&bench);
-        assert_all_entries(again, "a x");
-        assert_string_equal(kit_docs(bench.store, again, 0, NULL), "k=2");
-        if (bench.session != NULL) {
-            assert_int_equal(wal_session_get_info(bench.session, &info, NULL), WAL_ENOTFOUND);
-        }
-        wal_session_close(again);
-        wal_session_close(bench.session);
-        wal_session_close(bench.fork);
-        kit_close(bench.store);
-        if (i == 1) {
-            kit_remove_indexes();
-        }
-        bench.store = kit_store();
-        bench.fork = kit_session(bench.store, "f");
-        bench.session = NULL;
-        again = kit_session(bench.store, "s");
-    }
-    /* And once more. */
-    assert_ok(wal_session_delete(again, NULL));
-    wal_session_close(again);
-    again = kit_create(bench.store, "s");
-    assert_all_entries(again, "");
-    check_fork(&bench);
-}
-
-KIT_TEST(delete__twice_is_not_found)
-{
-    struct bench bench = begin_deleted();
-    struct wal_session *other = kit_create(bench.store, "o");
-    struct wal_session *second = kit_session(bench.store, "o");
-    uint64_t last;
-
-    assert_ok(wal_session_delete(other, NULL));
-    last = kit_store_info(bench.store).last_sequence;
-    assert_int_equal(wal_session_delete(other, NULL), WAL_ENOTFOUND);
-    assert_int_equal(wal_session_delete(second, NULL), WAL_ENOTFOUND);
-    assert_int_equal(wal_session_delete(NULL, NULL), WAL_EINVAL);
     assert_int_equal(kit_store_info(bench.store).last_sequence, last);
 }
 

@@ -246,24 +246,6 @@ KIT_TEST(expect__changed_session_is_not_trashed)
 
 /* --- removing ------------------------------------------------------------ */
 
-KIT_TEST(expect__other_refusals_come_first)
-{
-    struct bench bench = begin();
-    struct wal_error error = KIT_ERROR;
-    uint64_t seen;
-
-    assert_ok(wal_session_trash(bench.session, NULL));
-    assert_int_equal(try_remove(bench.session, WAL_SESSION_REMOVE_TRASH, bench.seen, &error),
-                     WAL_ETRASHED);
-    assert_int_equal(try_remove(bench.session, 0, bench.seen, &error), WAL_ECONFLICT);
-    seen = look(bench.session);
-    assert_conflict(&error, seen);
-    assert_ok(try_remove(bench.session, 0, seen, &error));
-    assert_int_equal(try_remove(bench.session, 0, seen, &error), WAL_ENOTFOUND);
-    assert_int_equal(try_remove(bench.session, WAL_SESSION_REMOVE_TRASH, seen, &error),
-                     WAL_ENOTFOUND);
-}
-
 KIT_TEST(remove__without_options_deletes)
 {
     struct bench bench = begin();
@@ -365,41 +347,6 @@ struct rename {
     uint64_t expected; /* 0: as it is now */
     int calls;
 };
-
-static int32_t rename_session(void *ctx, const struct wal_session_info *now,
-                              struct wal_session_change *change)
-{
-    struct rename *rename = ctx;
-
-    *change = kit_title("renamed");
-    change->fields |= WAL_CHANGE_EXPECT_SEQUENCE;
-    change->expected_sequence = rename->expected != 0 ? rename->expected : now->last_sequence;
-    rename->calls++;
-    rename->meanwhile(rename->bench);
-    return 0;
-}
-
-KIT_TEST(expect__update_of_a_changed_session_is_refused)
-{
-    struct bench bench = begin();
-    struct rename rename = {&bench, add_entry_of_another_process, 0, 0};
-    struct wal_error error = KIT_ERROR;
-
-    assert_int_equal(wal_session_update(bench.session, rename_session, &rename, &error),
-                     WAL_ECONFLICT);
-    assert_conflict(&error, look(bench.session));
-    assert_int_equal(rename.calls, 1);
-    assert_slice(kit_info(bench.session).title, "");
-    assert_branch(bench.session, "a b c d");
-    rename.meanwhile = do_nothing;
-    rename.expected = bench.seen;
-    assert_int_equal(wal_session_update(bench.session, rename_session, &rename, NULL),
-                     WAL_ECONFLICT);
-    assert_int_equal(rename.calls, 2);
-    rename.expected = 0;
-    assert_ok(wal_session_update(bench.session, rename_session, &rename, &error));
-    assert_slice(kit_info(bench.session).title, "renamed");
-}
 
 /* A batch that is written only if the session is as it was. */
 static enum wal_status append_expecting(struct bench *bench, const char *id, uint64_t expected,
@@ -536,26 +483,4 @@ KIT_TEST(open_or_create__callers_get_one_session)
     for (int i = 0; i < OPENERS; i += 2) {
         kit_close(openers[i].store);
     }
-}
-
-KIT_TEST(open_or_create__what_is_not_listed_does_not_count)
-{
-    struct bench bench = begin();
-    struct wal_session_options options = WAL_INIT(wal_session_options);
-    struct wal_session *first = NULL;
-    struct wal_session *session = NULL;
-    int32_t created = 0;
-
-    options.cwd = kit_text("/x");
-    first = kit_create_with(bench.store, &options);
-    assert_ok(wal_session_trash(first, NULL));
-    assert_ok(wal_session_open_or_create(bench.other, &options, &session, &created, NULL));
-    assert_int_equal(created, 1);
-    assert_ok(wal_session_delete(session, NULL));
-    wal_session_close(session);
-    assert_ok(wal_session_open_or_create(bench.store, &options, &session, &created, NULL));
-    assert_int_equal(created, 1);
-    wal_session_close(session);
-    /* wal_session_create makes one whatever there is. */
-    (void)kit_create_with(bench.store, &options);
 }

@@ -337,29 +337,6 @@ KIT_TEST(lineage__of_two_chains_from_each_level)
     check_reopened(&reading, "of-second1", "b1");
 }
 
-/* Redactions are kept by the owner of the entry, after the forks too. */
-KIT_TEST(lineage__of_redacted_entries)
-{
-    struct reading reading = reading_begin();
-    struct wal_session *session;
-
-    kit_append_all(reading.session, "root");
-    make_chain(reading.session, 6);
-    session = kit_session(reading.store, "f6");
-    reading_redact(session, "e3", "secret");
-    assert_branch(session, "root e1 e2 e4 e5 e6");
-    wal_session_close(session);
-    session = kit_session(reading.store, "f3");
-    kit_append_all(session, "x y z");
-    reading_redact(session, "e2", "secret");
-    wal_session_close(session);
-    check_reopened(&reading, "f6", "e4");
-    session = kit_session(reading.store, "f6");
-    assert_branch(session, "root e1 e4 e5 e6");
-    wal_session_close(session);
-    check_reopened(&reading, "f3", "y");
-}
-
 /* The fork point is in the middle: what its owner appended later is not seen, and its ids are
  * free. */
 KIT_TEST(lineage__ids_after_a_fork_point_are_free)
@@ -388,23 +365,6 @@ KIT_TEST(lineage__ids_after_a_fork_point_are_free)
     wal_session_close(early);
     check_reopened(&reading, "fork", "c");
     check_reopened(&reading, "early", "c");
-}
-
-/* The ids up to the first fork point are known when the others fork. */
-KIT_TEST(lineage__ids_up_to_each_fork_point_are_taken)
-{
-    static const char *const points[] = {"a", "b", "d", "c"};
-    struct reading reading = reading_begin();
-
-    kit_append_all(reading.session, "a b c d");
-    for (size_t i = 0; i < sizeof(points) / sizeof(points[0]); i++) {
-        struct wal_entry entry = kit_entry(points[i], NULL, "\"another\"");
-        struct wal_session *fork = kit_fork(reading.session, points[i], NULL);
-
-        assert_int_equal(kit_try_append(fork, &entry, NULL, NULL), WAL_EEXISTS);
-        kit_append_all(fork, "e");
-        wal_session_close(fork);
-    }
 }
 
 /* -------------------------------------------------------- equal hashes --- */

@@ -3,7 +3,6 @@
  * session; lists that are continued after a cursor, and after the indexes were loaded again; and
  * their order: the times of entries, then the newest record, also while sessions move.
  */
-#include <limits.h>
 #include <stdlib.h>
 
 #include "engine/base/io.h"
@@ -35,52 +34,6 @@ static struct wal_store *reopen(struct wal_store *store)
 {
     kit_close(store);
     return kit_open("store", 0);
-}
-
-/* The list is a snapshot: no session twice, none missing. */
-KIT_TEST(list__while_appending)
-{
-    enum {
-        COUNT = 40
-    };
-    struct wal_store *store = kit_store();
-    struct wal_session_info info = {.struct_size = sizeof(info)};
-    struct wal_session_cursor *list = NULL;
-    bool seen[COUNT] = {false};
-    int count = 0;
-
-    for (int i = 0; i < COUNT; i++) {
-        char id[16];
-
-        (void)snprintf(id, sizeof(id), "s%d", i);
-        add(store, id, "");
-        if (i == COUNT / 2) {
-            store = reopen(store);
-        }
-    }
-    assert_ok(wal_session_cursor_open(store, NULL, &list, NULL));
-    while (wal_session_cursor_next(list, &info, NULL) == WAL_OK) {
-        char id[16] = "";
-        struct wal_session *session;
-        int number;
-
-        assert_in_range(info.id.size, 2, 3);
-        memcpy(id, info.id.data, info.id.size);
-        number = atoi(id + 1);
-        assert_in_range(number, 0, COUNT - 1);
-        assert_false(seen[number]);
-        seen[number] = true;
-        count++;
-        (void)snprintf(id, sizeof(id), "s%d", (number * 7 + 3) % COUNT);
-        session = kit_session(store, id);
-        (void)snprintf(id, sizeof(id), "e%d", count);
-        kit_append(session, id, NULL);
-        wal_session_close(session);
-        (void)snprintf(id, sizeof(id), "n%d", count);
-        add(store, id, "");
-    }
-    assert_int_equal(count, COUNT);
-    wal_session_cursor_close(list);
 }
 
 KIT_TEST(list__misuse_is_refused)
@@ -201,23 +154,6 @@ static void delete_session(struct wal_store *store, const char *id)
     wal_session_close(session);
 }
 
-KIT_TEST(list__session_deleted_after_opening_is_omitted)
-{
-    struct wal_store *store = kit_store();
-    struct wal_session_info info = {.struct_size = sizeof(info)};
-    struct wal_session_cursor *list = NULL;
-
-    add_many(store, 4);
-    assert_ok(wal_session_cursor_open(store, NULL, &list, NULL));
-    assert_ok(wal_session_cursor_next(list, &info, NULL));
-    delete_session(store, "s2");
-    delete_session(store, "s0");
-    assert_ok(wal_session_cursor_next(list, &info, NULL));
-    assert_slice(info.id, "s1");
-    assert_int_equal(wal_session_cursor_next(list, &info, NULL), WAL_END);
-    wal_session_cursor_close(list);
-}
-
 /* The lineage flags them as deleted; a fork still has their text. */
 KIT_TEST(list__lineage_includes_deleted_sessions)
 {
@@ -285,43 +221,6 @@ static void append_to(struct wal_store *store, const char *id, const char *entry
 
     kit_append(session, entry, NULL);
     wal_session_close(session);
-}
-
-/* It is then nearer to the front; the sessions after it do not move. */
-KIT_TEST(list_pages__after_a_session_that_moved)
-{
-    struct wal_store *store = kit_store();
-    const struct wal_session_cursor_options all = {.struct_size = sizeof(all)};
-    char cursor[WAL_CURSOR_TEXT_SIZE] = "";
-
-    add_many(store, 6);
-    assert_string_equal(page(store, all, 2, cursor), "s5 s4");
-    append_to(store, "s4", "e");
-    append_to(store, "s2", "e");
-    assert_string_equal(page(store, all, 2, cursor), "s3 s1");
-    assert_string_equal(page(store, all, 2, cursor), "s0");
-    assert_string_equal(page(store, all, 2, cursor), "");
-}
-
-/* The cursor names the position at the time of the list's opening. */
-KIT_TEST(list_pages__cursor_of_a_session_that_moved)
-{
-    struct wal_store *store = kit_store();
-    const struct wal_session_cursor_options all = {.struct_size = sizeof(all)};
-    struct wal_session_info info = {.struct_size = sizeof(info)};
-    struct wal_session_cursor *list = NULL;
-    char cursor[WAL_CURSOR_TEXT_SIZE];
-
-    add_many(store, 4);
-    assert_ok(wal_session_cursor_open(store, NULL, &list, NULL));
-    assert_ok(wal_session_cursor_next(list, &info, NULL));
-    append_to(store, "s2", "e");
-    assert_ok(wal_session_cursor_next(list, &info, NULL));
-    assert_slice(info.id, "s2");
-    assert_slice(info.head, "e");
-    assert_ok(wal_session_cursor_encode(list, cursor, NULL));
-    wal_session_cursor_close(list);
-    assert_string_equal(page(store, all, 9, cursor), "s1 s0");
 }
 
 KIT_TEST(list_pages__empty_cursor_is_the_front)
@@ -561,79 +460,6 @@ KIT_TEST(list_pages__failed_allocation_skips_none)
     wal_session_cursor_close(list);
     kit_close(store);
     assert_int_equal(heap.live, 0);
-}
-
-static void add_at(struct wal_store *store, const char *id, int64_t created_ms)
-{
-    struct wal_session_options options = {.struct_size = sizeof(options),
-                                          .id = kit_text(id),
-                                          .cwd = kit_text("/w"),
-                                          .created_ms = created_ms};
-
-    wal_session_close(kit_create_with(store, &options));
-}
-
-/* Appends an entry of the second `second` of 2020, or of now when that is negative. */
-static void append(struct wal_store *store, const char *id, int second)
-{
-    struct wal_session *session = kit_session(store, id);
-    struct wal_entry entry = kit_entry(NULL, NULL, "{}");
-    char time[32];
-
-    (void)snprintf(time, sizeof(time), "2020-01-01T00:00:%02dZ", second);
-    if (second >= 0) {
-        entry.timestamp = kit_text(time);
-    }
-    assert_ok(wal_append(session, &entry, 1, NULL, NULL, NULL));
-    wal_session_close(session);
-}
-
-enum {
-    YEAR_SECONDS = 1577836800 /* start of 2020 */
-};
-
-static int64_t at(int second)
-{
-    return ((int64_t)YEAR_SECONDS + second) * 1000;
-}
-
-/* Opens the store again: with its indexes, or from the log alone. */
-static struct wal_store *reopen_with(struct wal_store *store, bool has_index)
-{
-    if (!has_index) {
-        kit_close(store);
-        kit_remove_indexes();
-        return kit_open("store", 0);
-    }
-    return reopen(store);
-}
-
-KIT_TEST(list_times__pages_while_sessions_change)
-{
-    const struct wal_session_cursor_options filters[] = {{.flags = 0}, {.cwd = kit_text("/w")}};
-
-    for (size_t i = 0; i < 2; i++) {
-        struct wal_store *store = kit_store();
-        char position[WAL_CURSOR_TEXT_SIZE] = "";
-        char id[2] = "a";
-
-        for (int n = 0; n < 6; n++, id[0]++) {
-            add_at(store, id, at(10 * n));
-            append(store, id, 10 * n);
-        }
-        assert_string_equal(page(store, filters[i], 2, position), "f e");
-        append(store, "f", 51);      /* returned, moves to the front */
-        append(store, "c", 52);      /* not returned, moves to the front */
-        append(store, "e", 1);       /* returned, stays */
-        add_at(store, "new", at(5)); /* sorts after the position */
-        store = reopen_with(store, true);
-        assert_string_equal(page(store, filters[i], 2, position), "d b");
-        append(store, "d", 2); /* a tie, returned: stays before */
-        assert_string_equal(page(store, filters[i], 9, position), "new a");
-        assert_string_equal(page(store, filters[i], 9, position), "");
-        kit_close(store);
-        assert_int_equal(system("rm -rf store"), 0);
-    }
 }
 
 /* What an older library wrote, and what no library writes. */

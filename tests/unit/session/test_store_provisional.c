@@ -136,30 +136,6 @@ KIT_TEST(delta__of_the_batch_cannot_be_named)
     assert_int_equal(kit_info(reading.session).entries, 2);
 }
 
-KIT_TEST(delta__sent_again_before_and_after_compaction)
-{
-    struct reading reading = reading_begin();
-    struct wal_append_result result = {.struct_size = sizeof(result)};
-    struct wal_entry entry = delta_entry("1", NULL);
-    struct wal_entry other = kit_entry("1", NULL, "{}");
-
-    kit_append_all(reading.session, "a");
-    stream(reading.session, "1");
-    kit_append_all(reading.session, "b");
-    assert_ok(kit_try_append(reading.session, &entry, &result, NULL));
-    assert_int_equal(result.duplicates, 1);
-    assert_int_equal(kit_try_append(reading.session, &other, &result, NULL), WAL_EEXISTS);
-    reading_reopen(&reading, 0);
-    assert_ok(kit_try_append(reading.session, &entry, &result, NULL));
-    assert_int_equal(result.duplicates, 1);
-    (void)kit_compact(reading.store, 0);
-    assert_false(is_there(reading.session, "1"));
-    /* It is new now, and of the message after the head. */
-    assert_ok(kit_try_append(reading.session, &entry, &result, NULL));
-    assert_int_equal(result.appended, 1);
-    assert_streamed(reading.session, "a b 1", "a b 1");
-}
-
 /* The feature bits in MANIFEST. */
 static uint32_t features(void)
 {
@@ -238,25 +214,6 @@ KIT_TEST(compact__under_a_cursor_that_reads_deltas)
         reading_assert_next(cursors[mode], "4", "b", 2);
         reading_assert_end(cursors[mode]);
     }
-}
-
-KIT_TEST(compact__keeps_deltas_when_asked)
-{
-    struct reading reading = reading_begin();
-    struct wal_store_compact_options both = {.struct_size = sizeof(both),
-                                             .flags = WAL_STORE_COMPACT_KEEP_DELTAS |
-                                                      WAL_STORE_COMPACT_ERASE};
-
-    kit_append_all(reading.session, "a");
-    stream(reading.session, "1 2");
-    kit_append_all(reading.session, "b");
-    assert_fails(wal_store_compact(reading.store, &both, NULL, kit_error()), WAL_EINVAL,
-                 "exclude each other");
-    assert_int_equal(kit_compact(reading.store, WAL_STORE_COMPACT_KEEP_DELTAS).dropped_records, 0);
-    assert_streamed(reading.session, "a b", "a 1 2 b");
-    assert_true(is_there(reading.session, "2"));
-    assert_int_equal(kit_compact(reading.store, WAL_STORE_COMPACT_ERASE).dropped_records, 2);
-    assert_streamed(reading.session, "a b", "a b");
 }
 
 KIT_TEST(delta__that_is_redacted_is_hidden_and_erased)

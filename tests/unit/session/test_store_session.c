@@ -131,39 +131,6 @@ KIT_TEST(create__ids_have_1_to_255_bytes_of_utf8)
     wal_session_close(kit_session(both.store, id));
 }
 
-KIT_TEST(create__id_of_any_characters)
-{
-    static const char *const ids[] = {"a", "/../x", "\xf0\x9f\x98\x80", "two words", "\n", "%s"};
-    struct wal_store *store = kit_store();
-
-    for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
-        wal_session_close(kit_create(store, ids[i]));
-    }
-    kit_close(store);
-    store = kit_open("store", 0);
-    for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
-        struct wal_session *session = kit_session(store, ids[i]);
-
-        assert_slice(kit_info(session).id, ids[i]);
-        wal_session_close(session);
-    }
-}
-
-KIT_TEST(create__metadata_is_a_json_object)
-{
-    static const char *const bad[] = {"[]",           "1", "{",       "{\"a\":}", "{} {}",
-                                      "{\"\xff\":1}", " ", "{'a':1}", "null"};
-    struct both both = {.store = kit_store()};
-    struct wal_session_options options = {.struct_size = sizeof(options)};
-
-    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        options.metadata = kit_text(bad[i]);
-        assert_int_equal(try_create(&both, &options), WAL_EBADJSON);
-        assert_error(&both.error, WAL_EBADJSON, "metadata");
-    }
-    assert_int_equal(kit_store_info(both.store).sessions, 0);
-}
-
 KIT_TEST(create__texts_are_bounded)
 {
     struct both both = {.store = kit_store()};
@@ -334,26 +301,6 @@ static struct wal_entry get(struct wal_session *session, const char *id, enum wa
     assert_int_equal(wal_entry_get(session, kit_text(id), &entry, &error), expected);
     assert_int_equal(error.status, expected);
     return entry;
-}
-
-KIT_TEST(entry_get__own_and_shared_entries)
-{
-    struct wal_store *store = kit_store();
-    struct wal_session *session = kit_create(store, "s");
-    struct wal_session *fork;
-    struct wal_entry entry;
-
-    kit_append_all(session, "a b");
-    entry = get(session, "b", WAL_OK);
-    assert_slice(entry.id, "b");
-    assert_slice(entry.parent_id, "a");
-    assert_int_equal(entry.depth, 1);
-    (void)get(session, "z", WAL_ENOTFOUND);
-    fork = kit_fork(session, "a", "f");
-    kit_append(fork, "c", NULL);
-    assert_slice(get(fork, "a", WAL_OK).id, "a");
-    assert_slice(get(fork, "c", WAL_OK).parent_id, "a");
-    (void)get(fork, "b", WAL_ENOTFOUND);
 }
 
 KIT_TEST(entry_get__large_redacted_and_deleted)

@@ -514,36 +514,6 @@ TEST(branch__record_out_of_order_is_corrupt)
     wal__branch_deinit(&branch);
 }
 
-TEST(branch__heads_of_a_fork_begin_at_the_fork_point)
-{
-    struct wal__branch branch;
-    struct wal__posting head = {
-        .type = WAL__FRAME_HEAD,
-        .stream = 1,
-        .sequence = 20,
-        .parent = 7,
-        .id_hash = wal__id_hash("other", 5),
-    };
-
-    wal__branch_init(&branch, &wal__heap_libc, 1);
-    wal__branch_set_fork(&branch, 10, 1, 3);
-    assert_int_equal(wal__branch_head(&branch, 0), 0);
-    assert_int_equal(wal__branch_head(&branch, 1), 10);
-    assert_null(wal__branch_stream(&branch, 1));
-    assert_ok(wal__branch_add(&branch, &head, 0));
-    assert_int_equal(wal__branch_head(&branch, 1), 10);
-    head.sequence = 21;
-    head.id_hash = hash_of_main();
-    assert_ok(wal__branch_add(&branch, &head, 0));
-    assert_int_equal(wal__branch_head(&branch, 1), 7);
-    assert_non_null(wal__branch_stream(&branch, 1));
-    head.sequence = 22;
-    head.parent = 0;
-    assert_ok(wal__branch_add(&branch, &head, 0));
-    assert_int_equal(wal__branch_head(&branch, 1), 0);
-    wal__branch_deinit(&branch);
-}
-
 enum {
     SESSIONS = 200,
     ENTRIES = 4, /* of a session */

@@ -36,108 +36,6 @@ TEST(catalogue__random_records_agree_with_the_model)
     wal__catalogue_deinit(&catalogue);
 }
 
-static void assert_contradictions(struct wal__catalogue *catalogue)
-{
-    struct wal__summary summary;
-
-    assert_int_equal(model_put(catalogue, 7, "other"), WAL_ECORRUPT);
-    assert_int_equal(model_put(catalogue, 8, "seven"), WAL_ECORRUPT);
-    assert_int_equal(model_put(catalogue, 0, "zero"), WAL_ECORRUPT);
-    assert_int_equal(model_put(catalogue, 8, ""), WAL_ECORRUPT);
-    assert_int_equal(catalogue->visible_count, 1);
-    assert_int_equal(catalogue->last_session, 7);
-    assert_int_equal(wal__catalogue_get(catalogue, 8, &summary), WAL_ENOTFOUND);
-    assert_int_equal(wal__catalogue_find(catalogue, model_span("other"), &summary), WAL_ENOTFOUND);
-}
-
-TEST(catalogue__number_and_id_stay_paired)
-{
-    struct wal__catalogue catalogue;
-    struct wal__summary summary;
-    struct wal__span bytes;
-
-    wal__catalogue_init(&catalogue, &wal__heap_libc);
-    assert_ok(model_put(&catalogue, 7, "seven"));
-    assert_contradictions(&catalogue);
-    bytes = model_swap_snapshot(&catalogue, NULL);
-    assert_contradictions(&catalogue);
-    assert_ok(model_put(&catalogue, 7, "seven"));
-    assert_contradictions(&catalogue);
-    assert_ok(wal__catalogue_get(&catalogue, 7, &summary));
-    assert_int_equal(summary.first_posting, 0);
-    assert_int_equal(summary.posting_count, 0);
-    wal__catalogue_deinit(&catalogue);
-    model_free(bytes);
-}
-
-static enum wal_status put_indexed(struct wal__catalogue *catalogue, uint32_t number,
-                                   const char *id)
-{
-    struct wal__summary summary = {.number = number, .id = model_span(id)};
-
-    return wal__catalogue_put_indexed(catalogue, &summary);
-}
-
-TEST(put_indexed__present_number_keeps_its_id)
-{
-    struct wal__catalogue catalogue;
-    struct wal__summary summary;
-    struct wal__span bytes;
-
-    wal__catalogue_init(&catalogue, &wal__heap_libc);
-    assert_ok(model_put(&catalogue, 7, "seven"));
-    bytes = model_swap_snapshot(&catalogue, NULL);
-    assert_int_equal(put_indexed(&catalogue, 7, "other"), WAL_ECORRUPT);
-    assert_int_equal(put_indexed(&catalogue, 0, "zero"), WAL_ECORRUPT);
-    assert_int_equal(put_indexed(&catalogue, 8, ""), WAL_ECORRUPT);
-    assert_int_equal(put_indexed(&catalogue, WAL__STORE_NUMBER, "eight"), WAL_ECORRUPT);
-    assert_int_equal(catalogue.visible_count, 1);
-    assert_ok(put_indexed(&catalogue, 7, "seven"));
-    assert_int_equal(catalogue.visible_count, 1);
-    assert_ok(put_indexed(&catalogue, 8, "eight"));
-    assert_int_equal(put_indexed(&catalogue, 8, "other"), WAL_ECORRUPT);
-    assert_int_equal(catalogue.visible_count, 2);
-    assert_int_equal(catalogue.last_session, 8);
-    assert_ok(wal__catalogue_find(&catalogue, model_span("eight"), &summary));
-    assert_int_equal(summary.number, 8);
-    wal__catalogue_deinit(&catalogue);
-    model_free(bytes);
-}
-
-/* What was got may be changed and put, though its texts are the slot's. */
-TEST(catalogue__put_accepts_texts_of_the_catalogue)
-{
-    static const char long_id[] = "a head's id that is longer than any room which is left for one";
-    struct wal__catalogue catalogue;
-    struct wal__summary summary;
-
-    wal__catalogue_init(&catalogue, &wal__heap_libc);
-    assert_ok(model_put(&catalogue, 1, "one"));
-    assert_ok(wal__catalogue_get(&catalogue, 1, &summary));
-    summary.title = model_span("title");
-    summary.head_id = model_span("head");
-    assert_ok(wal__catalogue_put(&catalogue, &summary));
-    assert_ok(wal__catalogue_get(&catalogue, 1, &summary));
-    summary.cwd = summary.title;
-    summary.title = summary.id;
-    summary.source = summary.head_id;
-    assert_ok(wal__catalogue_put(&catalogue, &summary));
-    assert_ok(wal__catalogue_get(&catalogue, 1, &summary));
-    summary.head_id = summary.cwd;
-    assert_ok(wal__catalogue_put(&catalogue, &summary));
-    assert_ok(wal__catalogue_get(&catalogue, 1, &summary));
-    assert_true(model_span_is(summary.cwd, "title"));
-    assert_true(model_span_is(summary.title, "one"));
-    assert_true(model_span_is(summary.source, "head"));
-    assert_true(model_span_is(summary.head_id, "title"));
-    summary.head_id = model_span(long_id);
-    assert_ok(wal__catalogue_put(&catalogue, &summary));
-    assert_ok(wal__catalogue_get(&catalogue, 1, &summary));
-    assert_true(model_span_is(summary.head_id, long_id));
-    assert_true(model_span_is(summary.id, "one"));
-    wal__catalogue_deinit(&catalogue);
-}
-
 static enum wal_status apply_raw(struct wal__catalogue *catalogue, uint8_t type, uint32_t session,
                                  uint8_t flags, struct wal__span payload)
 {
@@ -593,47 +491,6 @@ TEST(catalogue_list__continues_after_every_position)
     }
 }
 
-/* Sessions that lost their records have no sequence number. */
-TEST(catalogue_list__equal_sequences_are_ordered_by_number)
-{
-    enum {
-        COUNT = 20
-    };
-    struct wal__catalogue catalogue;
-    struct wal__catalogue_filter filter;
-    struct wal__span bytes = {NULL, 0};
-
-    memset(&filter, 0, sizeof(filter));
-    wal__catalogue_init(&catalogue, &wal__heap_libc);
-    for (uint32_t i = 0; i < COUNT; i++) {
-        uint32_t number = 1 + i * 7 % COUNT;
-        char id[16];
-        struct wal__summary summary = {.number = number};
-
-        sprintf(id, "lost-%u", number);
-        summary.id = model_span(id);
-        if (i == COUNT / 2) {
-            bytes = model_swap_snapshot(&catalogue, NULL);
-        }
-        assert_ok(wal__catalogue_put(&catalogue, &summary));
-    }
-    for (uint32_t from = 0; from < COUNT; from++) {
-        struct wal__catalogue_iter cursor;
-        struct wal__summary summary;
-
-        filter.after.number = from;
-        assert_ok(wal__catalogue_iter_init(&cursor, &catalogue, &filter));
-        for (uint32_t number = from + 1; number <= COUNT; number++) {
-            assert_ok(wal__catalogue_iter_next(&cursor, &catalogue, &summary));
-            assert_int_equal(summary.number, number);
-        }
-        assert_int_equal(wal__catalogue_iter_next(&cursor, &catalogue, &summary), WAL_END);
-        wal__catalogue_iter_deinit(&cursor);
-    }
-    wal__catalogue_deinit(&catalogue);
-    model_free(bytes);
-}
-
 static uint32_t count_pages_read(const struct wal__catalogue *catalogue)
 {
     const struct wal__snapshot *snapshot = catalogue->snapshot;
@@ -789,24 +646,6 @@ TEST(catalogue_snapshot__snapshots_are_overlaid_and_rewritten)
     model_free(old);
 }
 
-/* The bytes depend on the state alone, not on where it comes from. */
-TEST(catalogue_snapshot__snapshot_of_a_snapshot_is_the_same)
-{
-    static struct model model;
-    struct wal__catalogue catalogue;
-    struct wal__span first;
-    struct wal__span second;
-
-    model_begin(&model, &catalogue, &wal__heap_libc, 2000);
-    first = model_swap_snapshot(&catalogue, &model);
-    second = model_write(&catalogue, &model);
-    assert_int_equal(first.size, second.size);
-    assert_memory_equal(first.data, second.data, first.size);
-    model_free(second);
-    wal__catalogue_deinit(&catalogue);
-    model_free(first);
-}
-
 TEST(catalogue_snapshot__failed_allocation_of_the_rest_is_reported)
 {
     static struct model model;
@@ -855,35 +694,6 @@ TEST(catalogue_snapshot__failed_put_ends_the_write)
     assert_int_equal(sink.calls, 1);
     wal__buf_deinit(&sink.bytes);
     wal__catalogue_deinit(&catalogue);
-}
-
-/* Of several chunks and pages in every section. */
-TEST(catalogue_snapshot__large_snapshot_is_read_back)
-{
-    enum {
-        COUNT = 3000
-    };
-    struct wal__catalogue catalogue;
-    struct wal__span bytes;
-    struct wal__summary summary;
-    char id[16];
-
-    wal__catalogue_init(&catalogue, &wal__heap_libc);
-    for (uint32_t number = 1; number <= COUNT; number++) {
-        sprintf(id, "s%u", number);
-        assert_ok(model_put(&catalogue, number, id));
-    }
-    bytes = model_swap_snapshot(&catalogue, NULL);
-    assert_true(bytes.size > (size_t)6 * MODEL_CHUNK);
-    for (uint32_t number = 1; number <= COUNT; number++) {
-        sprintf(id, "s%u", number);
-        assert_ok(wal__catalogue_find(&catalogue, model_span(id), &summary));
-        assert_int_equal(summary.number, number);
-        assert_ok(wal__catalogue_get(&catalogue, number, &summary));
-        assert_true(model_span_is(summary.id, id));
-    }
-    wal__catalogue_deinit(&catalogue);
-    model_free(bytes);
 }
 
 /* --------------------------------------------------------------- damage --- */

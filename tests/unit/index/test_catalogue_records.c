@@ -16,8 +16,6 @@
 
 static const char user[] = "{\"role\":\"user\",\"content\":\"hello there\"}";
 
-static const char agent[] = "{\"role\":\"assistant\",\"content\":\"yes\"}";
-
 /* A catalogue that is given records one by one, each the next in the log. */
 static struct {
     struct wal__catalogue catalogue;
@@ -195,59 +193,6 @@ static uint32_t listed(void)
 
 /* ------------------------------------------------------------- deletion --- */
 
-/* In the overlay, then in the snapshot, then in one and the other. */
-RECORDS_TEST(catalogue_records__deleted_session_is_found_by_number)
-{
-    for (int rolls = 0; rolls < 4; rolls++) {
-        begin_again();
-        create(1, "a");
-        create(2, "b");
-        if ((rolls & 1) != 0) {
-            roll();
-        }
-        plain(WAL__FRAME_TOMBSTONE, 1, 0);
-        if ((rolls & 2) != 0) {
-            roll();
-        }
-        assert_int_equal(found("a"), 0);
-        assert_int_equal(found("b"), 2);
-        if ((rolls & 2) == 0) {
-            assert_int_equal(get(1).flags, WAL__SUMMARY_DELETED);
-            assert_int_equal(get(1).last_sequence, 3);
-        } else {
-            assert_false(has(1)); /* a snapshot omits it */
-        }
-        assert_int_equal(listed(), 1);
-    }
-}
-
-RECORDS_TEST(catalogue_records__id_of_a_deleted_session_is_free)
-{
-    for (int rolls = 0; rolls < 8; rolls++) {
-        begin_again();
-        create(1, "a");
-        if ((rolls & 1) != 0) {
-            roll();
-        }
-        assert_int_equal(try_create(2, "a"), WAL_ECORRUPT);
-        plain(WAL__FRAME_TOMBSTONE, 1, 0);
-        if ((rolls & 2) != 0) {
-            roll();
-        }
-        create(2, "a");
-        assert_int_equal(found("a"), 2);
-        assert_int_equal(try_create(3, "a"), WAL_ECORRUPT);
-        plain(WAL__FRAME_TOMBSTONE, 2, 0);
-        assert_int_equal(found("a"), 0);
-        create(3, "a");
-        if ((rolls & 4) != 0) {
-            roll();
-        }
-        assert_int_equal(found("a"), 3);
-        assert_int_equal(listed(), 1);
-    }
-}
-
 RECORDS_TEST(catalogue_records__deleted_session_is_not_restored)
 {
     struct wal__summary summary;
@@ -272,31 +217,6 @@ RECORDS_TEST(catalogue_records__deleted_session_is_not_restored)
 
 /* ------------------------------------------------------------- omission --- */
 
-/* A chain of forks keeps what it came from, for as long as one of it is left: each level is deleted
- * but the last, then that too. */
-RECORDS_TEST(catalogue_records__deleted_session_stays_while_a_fork_exists)
-{
-    create(1, "root");
-    create(2, "stranger");
-    create(3, "middle");
-    fork_at(3, 1, 1, add(1, 0, "{}"), 0);
-    create(4, "leaf");
-    fork_at(4, 3, 1, add(3, 0, "{}"), 0);
-    for (uint32_t number = 1; number < 4; number++) {
-        plain(WAL__FRAME_TOMBSTONE, number, 0);
-    }
-    roll();
-    assert_true(has(1) && has(3) && has(4));
-    assert_false(has(2));
-    assert_int_equal(kit.catalogue.snapshot->header.hidden_count, 2);
-    plain(WAL__FRAME_TOMBSTONE, 4, 0);
-    assert_true(has(1) && has(3) && has(4));
-    roll();
-    assert_false(has(1) || has(3) || has(4));
-    assert_int_equal(kit.catalogue.snapshot->header.session_count, 0);
-    assert_int_equal(kit.catalogue.last_session, 4); /* no number twice */
-}
-
 /* The first message of a fork may be that of a session that is neither source nor owner of its fork
  * point. */
 RECORDS_TEST(catalogue_records__owner_of_the_first_message_is_kept)
@@ -316,52 +236,7 @@ RECORDS_TEST(catalogue_records__owner_of_the_first_message_is_kept)
     assert_true(model_span_is(get(1).first_text, "hello there"));
 }
 
-/* The records of an omitted session are applied again, while another session has its id. */
-RECORDS_TEST(catalogue_records__omitted_session_is_applied_hidden)
-{
-    struct wal__session_record session = {.schema_version = 3, .id = model_span("a")};
-    struct wal__frame frame = {.type = WAL__FRAME_SESSION, .session = 1};
-    struct wal__log_record record = {.frame = &frame, .version = WAL__FORMAT_VERSION};
-
-    create(1, "a");
-    plain(WAL__FRAME_TOMBSTONE, 1, 0);
-    create(2, "a");
-    roll();
-    assert_false(has(1));
-    wal__session_record_encode(&session, kit.payload);
-    record.payload = (struct wal__span){kit.payload, wal__session_record_size(&session)};
-    assert_int_equal(wal__catalogue_apply(&kit.catalogue, &record), WAL_ECORRUPT);
-    assert_ok(wal__catalogue_apply_deleted(&kit.catalogue, &record));
-    assert_int_equal(get(1).flags, WAL__SUMMARY_DELETED);
-    assert_int_equal(found("a"), 2);
-    assert_int_equal(listed(), 1);
-}
-
 /* ------------------------------------------------------------ documents --- */
-
-RECORDS_TEST(catalogue_records__store_is_not_listed)
-{
-    struct wal__summary summary;
-
-    plain(WAL__FRAME_DOC, WAL__STORE_NUMBER, 0);
-    assert_int_equal(kit.catalogue.last_session, 0);
-    create(1, "store");
-    create(2, "a");
-    plain(WAL__FRAME_DOC_DELETE, WAL__STORE_NUMBER, 1);
-    for (int i = 0; i < 2; i++) {
-        summary = get(WAL__STORE_NUMBER);
-        assert_true(model_span_is(summary.id, "store"));
-        assert_int_equal(summary.documents, 2);
-        assert_int_equal(summary.last_sequence, 4);
-        assert_int_equal(summary.created_ms, 1700000000007);
-        assert_int_equal(found("store"), 1);
-        assert_int_equal(listed(), 2);
-        assert_int_equal(kit.catalogue.last_session, 2);
-        roll();
-    }
-    plain(WAL__FRAME_TOMBSTONE, 1, 0);
-    assert_int_equal(found("store"), 0);
-}
 
 RECORDS_TEST(catalogue_records__store_has_only_documents)
 {
@@ -389,87 +264,6 @@ RECORDS_TEST(catalogue_records__lost_documents_of_the_store)
     plain(WAL__FRAME_ACCEPT, WAL__STORE_NUMBER, 0);
     assert_int_equal(get(WAL__STORE_NUMBER).flags, 0);
     assert_int_equal(wal__catalogue_mark_damaged(&kit.catalogue, 5), WAL_ENOTFOUND);
-}
-
-/* --------------------------------------------------- first user message --- */
-
-static void expect_first(uint32_t number, uint64_t sequence, uint32_t owner, const char *text)
-{
-    struct wal__summary summary = get(number);
-
-    assert_int_equal(summary.first_sequence, sequence);
-    assert_int_equal(summary.first_owner, owner);
-    assert_true(model_span_is(summary.first_text, text));
-}
-
-RECORDS_TEST(catalogue_records__first_user_message_is_kept)
-{
-    uint64_t first;
-
-    create(1, "a");
-    add(1, 1, user); /* a transcript's */
-    add(1, 0, agent);
-    add(1, 0, "not JSON");
-    expect_first(1, 0, 0, "");
-    first = add(1, 0, user);
-    add(1, 0, "{\"role\":\"user\",\"content\":\"another\"}");
-    expect_first(1, first, 1, "hello there");
-    roll();
-    add(1, 0, user);
-    expect_first(1, first, 1, "hello there");
-}
-
-RECORDS_TEST(catalogue_records__first_message_is_among_64_entries)
-{
-    uint64_t first;
-
-    create(1, "a");
-    create(2, "b");
-    for (int i = 0; i < 63; i++) {
-        add(1, 0, agent);
-        add(2, 0, agent);
-    }
-    first = add(1, 0, user);
-    expect_first(1, first, 1, "hello there");
-    add(2, 0, agent);
-    add(2, 0, user);
-    expect_first(2, 0, 0, "");
-}
-
-RECORDS_TEST(catalogue_records__fork_inherits_the_first_message)
-{
-    uint64_t first;
-    uint64_t own;
-    uint64_t point;
-
-    create(1, "a");
-    point = add(1, 0, agent);
-    first = add(1, 0, user);
-    create(2, "b");
-    fork_at(2, 1, 1, first, 0);
-    expect_first(2, first, 1, "");
-    assert_int_equal(get(2).fork_record, kit.sequence);
-    assert_int_equal(get(2).fork_source, 1);
-    add(2, 0, user);
-    expect_first(2, first, 1, "");
-    /* A fork of the fork: the text stays with whom it is. */
-    create(3, "c");
-    fork_at(3, 2, 1, first, 0);
-    expect_first(3, first, 1, "");
-    assert_int_equal(get(3).fork_source, 2);
-    assert_int_equal(get(3).fork_owner, 1);
-    /* Before it, or of another stream: its own. */
-    create(4, "d");
-    fork_at(4, 1, 1, point, 0);
-    expect_first(4, 0, 0, "");
-    own = add(4, 0, user);
-    expect_first(4, own, 4, "hello there");
-    create(5, "e");
-    fork_at(5, 1, 1, first, 1);
-    expect_first(5, 0, 0, "");
-    /* Redacting it is the owner's business. */
-    plain(WAL__FRAME_REDACT, 2, first);
-    expect_first(1, first, 1, "hello there");
 }
 
 /* ------------------------------------------------------------ lineage --- */
@@ -627,28 +421,4 @@ RECORDS_TEST(catalogue_times__creation_that_is_not_believed_is_replaced)
         put_session(given[i]);
         check_times(clock_ms, clock_ms);
     }
-}
-
-RECORDS_TEST(catalogue_times__change_by_entries_only)
-{
-    static const struct wal__head_record head = {.name = {(const uint8_t *)"main", 4}};
-    uint64_t entry;
-
-    kit.clock_ms = 7;
-    put_session(0);
-    entry = add_at(0, "1970-01-01T00:00:00.003Z");
-    check_times(0, 3);
-    kit.clock_ms = 1000;
-    for (int i = 0; i < 2; i++) {
-        plain(WAL__FRAME_DOC, 1, 0);
-        plain(WAL__FRAME_REDACT, 1, entry);
-        plain(WAL__FRAME_ACCEPT, 1, 0);
-        put_session(900);
-        wal__head_record_encode(&head, kit.payload);
-        apply_to_first((struct wal__frame){.type = WAL__FRAME_HEAD}, wal__head_record_size(&head));
-        check_times(0, 3);
-        roll();
-    }
-    plain(WAL__FRAME_TOMBSTONE, 1, 0);
-    check_times(0, 3);
 }

@@ -198,23 +198,6 @@ TEST(document_order__prefix_reads_few_keys)
     end(kit);
 }
 
-/* Equal prefixes, of the longest key. */
-TEST(document_order__prefix_of_a_key_comes_before_it)
-{
-    struct kit *kit = begin();
-
-    add(kit, "ab");
-    add(kit, "abc");
-    add(kit, "a");
-    add(kit, "b");
-    assert_visited(kit, "", "");
-    assert_visited(kit, "ab", "ab");
-    assert_visited(kit, "abc", "abc");
-    assert_visited(kit, "abcd", "abcd");
-    assert_int_equal(kit->count, 0);
-    end(kit);
-}
-
 /* A key that became unreadable since it was sorted is found by a search: the next visit sorts
  * anew. */
 TEST(document_order__lost_key_is_sorted_anew)
@@ -345,32 +328,6 @@ TEST(marks__deltas_are_found_by_sequence)
     wal__annotations_deinit(&annotations);
 }
 
-TEST(marks__redactions_in_any_order_of_targets)
-{
-    struct wal__annotations annotations;
-    const struct wal__redaction *found;
-
-    wal__annotations_init(&annotations, &wal__heap_libc);
-    for (uint64_t i = 0; i < 100; i++) {
-        redact(&annotations, 1000 + i, 2 + i * 37 % 101 * 2);
-    }
-    for (uint64_t i = 0; i < 100; i++) {
-        found = wal__annotations_find_redaction(&annotations, 2 + i * 37 % 101 * 2);
-        assert_non_null(found);
-        assert_int_equal(found->position, (1000 + i) * 100);
-        assert_null(wal__annotations_find_redaction(&annotations, 3 + i * 2));
-    }
-    for (uint32_t i = 1; i < annotations.redaction_count; i++) {
-        assert_true(annotations.redactions[i - 1].target < annotations.redactions[i].target);
-    }
-    assert_int_equal(annotations.redaction_count, 100);
-    assert_int_equal(wal__annotations_next_redacted(&annotations, 0), 2);
-    assert_int_equal(wal__annotations_next_redacted(&annotations, 3), 4);
-    assert_int_equal(wal__annotations_next_redacted(&annotations, 4), 4);
-    assert_int_equal(wal__annotations_next_redacted(&annotations, 203), UINT64_MAX);
-    wal__annotations_deinit(&annotations);
-}
-
 TEST(marks__first_redaction_of_an_entry_is_returned)
 {
     struct wal__annotations annotations;
@@ -381,30 +338,6 @@ TEST(marks__first_redaction_of_an_entry_is_returned)
     redact(&annotations, 12, 4);
     assert_int_equal(annotations.redaction_count, 2);
     assert_int_equal(wal__annotations_find_redaction(&annotations, 4)->position, 1000);
-    wal__annotations_deinit(&annotations);
-}
-
-TEST(marks__last_record_of_a_head_counts)
-{
-    struct wal__annotations annotations;
-    const struct wal__named_head *found;
-
-    wal__annotations_init(&annotations, &wal__heap_libc);
-    head(&annotations, 77, 0, 10, 3);
-    head(&annotations, 77, 1, 11, 4);
-    head(&annotations, 78, 0, 12, 5);
-    head(&annotations, 77, 0, 13, 6);
-    found = wal__annotations_find_head(&annotations, 0, 77);
-    assert_int_equal(found->target, 6);
-    assert_int_equal(found->version, 13);
-    assert_int_equal(found->position, 1300);
-    found = wal__annotations_find_head(&annotations, 1, 77);
-    assert_int_equal(found->target, 4);
-    assert_int_equal(found->stream, 1);
-    assert_int_equal(wal__annotations_find_head(&annotations, 0, 78)->target, 5);
-    assert_null(wal__annotations_find_head(&annotations, 2, 77));
-    assert_null(wal__annotations_find_head(&annotations, 0, 79));
-    assert_int_equal(annotations.head_count, 3);
     wal__annotations_deinit(&annotations);
 }
 

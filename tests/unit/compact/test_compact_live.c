@@ -167,44 +167,6 @@ KIT_TEST(compact__open_cursors_go_on)
     wal_entry_cursor_close(cursor);
 }
 
-KIT_TEST(compact__cursor_of_a_deleted_session_says_so)
-{
-    struct wal_store *store = kit_store();
-    struct wal_session *session = kit_create(store, "s");
-    struct wal_entry entry = {.struct_size = sizeof(entry)};
-    struct wal_entry_cursor *cursor = NULL;
-
-    append_many(session, ENTRIES);
-    assert_ok(wal_entry_cursor_open(session, NULL, &cursor, NULL));
-    assert_ok(wal_entry_cursor_next(cursor, &entry, NULL));
-    assert_ok(wal_session_delete(session, NULL));
-    (void)kit_compact(store, 0);
-    assert_int_equal(wal_entry_cursor_next(cursor, &entry, kit_error()), WAL_ENOTFOUND);
-    wal_entry_cursor_close(cursor);
-}
-
-/* Without the files of index/, and of the catalogue. */
-KIT_TEST(compact__opens_without_derived_files)
-{
-    struct wal_store *store = kit_store();
-    struct wal_session *session = kit_create(store, "s");
-    struct wal_session *fork;
-
-    kit_append_all(session, "a b c");
-    fork = kit_fork(session, "b", "f");
-    kit_append(fork, "x", NULL);
-    assert_ok(wal_session_delete(session, NULL));
-    (void)kit_compact(store, WAL_STORE_COMPACT_ERASE);
-    wal_session_close(session);
-    wal_session_close(fork);
-    kit_close(store);
-    assert_int_equal(system("rm -f store/index/*"), 0);
-    store = kit_store();
-    fork = kit_session(store, "f");
-    assert_branch(fork, "a b x");
-    assert_int_equal(wal_session_open(store, kit_text("s"), &session, NULL), WAL_ENOTFOUND);
-}
-
 /* Damages the INDEX in the oldest segment's file. */
 static void damage_index(void)
 {

@@ -182,23 +182,6 @@ TEST(live_set__delta_goes_when_an_entry_moved_the_head)
     }
 }
 
-TEST(live_set__redacted_delta_is_erased)
-{
-    struct wal__live_set set;
-    struct segment segment;
-
-    for (int erases = 0; erases < 2; erases++) {
-        begin(&set, &segment);
-        set.erases = erases == 1;
-        add_entry(&segment, 1, 0, WAL__FRAME_PROVISIONAL);
-        add_entry(&segment, 2, 0, WAL__FRAME_MOVES_HEAD);
-        add(&segment, 1, WAL__FRAME_REDACT, 3, 1);
-        finish(&set, &segment);
-        assert_int_equal(entry_fate(&set, 1, 1, 0), erases == 1 ? WAL__FATE_ERASE : WAL__FATE_KEEP);
-        end(&set, &segment);
-    }
-}
-
 TEST(live_set__first_and_newest_session_record_stay)
 {
     struct wal__posting first = record(WAL__FRAME_SESSION, 1, 0, 0);
@@ -302,28 +285,6 @@ TEST(live_set__redacted_entry_is_erased)
     }
 }
 
-TEST(live_set__deleted_session_goes_altogether)
-{
-    static const uint8_t types[] = {WAL__FRAME_SESSION,    WAL__FRAME_ENTRY,
-                                    WAL__FRAME_HEAD,       WAL__FRAME_DOC,
-                                    WAL__FRAME_DOC_DELETE, WAL__FRAME_TOMBSTONE};
-    struct wal__live_set set;
-    struct segment segment;
-
-    begin(&set, &segment);
-    add(&segment, 1, WAL__FRAME_SESSION, 1, 0);
-    add(&segment, 1, WAL__FRAME_ENTRY, 2, 0);
-    add(&segment, 1, WAL__FRAME_TOMBSTONE, 3, 0);
-    finish(&set, &segment);
-    assert_true(wal__live_set_is_deleted(&set, 1));
-    assert_true(wal__live_set_is_purged(&set, 1));
-    for (size_t i = 0; i < sizeof(types); i++) {
-        assert_int_equal(fate(&set, 1, types[i], 2), WAL__FATE_DROP);
-    }
-    assert_false(wal__live_set_is_deleted(&set, 2));
-    end(&set, &segment);
-}
-
 TEST(live_set__what_forks_share_stays)
 {
     struct wal__live_set set;
@@ -352,31 +313,6 @@ TEST(live_set__what_forks_share_stays)
     assert_false(wal__live_set_is_purged(&set, 2));
     assert_int_equal(fate(&set, 2, WAL__FRAME_FORK, 11), WAL__FATE_KEEP);
     assert_int_equal(fate(&set, 2, WAL__FRAME_TOMBSTONE, 31), WAL__FATE_KEEP);
-    end(&set, &segment);
-}
-
-/* Entries of a deleted fork that its own fork sees, and of the session above, of which that sees
- * less. */
-TEST(live_set__fork_of_a_deleted_fork)
-{
-    struct wal__live_set set;
-    struct segment segment;
-
-    begin(&set, &segment);
-    set.erases = true;
-    add(&segment, 1, WAL__FRAME_ENTRY, 5, 0);
-    add(&segment, 1, WAL__FRAME_ENTRY, 6, 5);
-    fork_at(&segment, 2, 10, 1, 5, 1);
-    add(&segment, 2, WAL__FRAME_ENTRY, 12, 5);
-    add(&segment, 2, WAL__FRAME_ENTRY, 13, 12);
-    fork_at(&segment, 3, 20, 2, 12, 2);
-    add(&segment, 1, WAL__FRAME_TOMBSTONE, 30, 0);
-    add(&segment, 2, WAL__FRAME_TOMBSTONE, 31, 0);
-    finish(&set, &segment);
-    assert_int_equal(fate(&set, 1, WAL__FRAME_ENTRY, 5), WAL__FATE_KEEP);
-    assert_int_equal(fate(&set, 1, WAL__FRAME_ENTRY, 6), WAL__FATE_DROP);
-    assert_int_equal(fate(&set, 2, WAL__FRAME_ENTRY, 12), WAL__FATE_KEEP);
-    assert_int_equal(fate(&set, 2, WAL__FRAME_ENTRY, 13), WAL__FATE_DROP);
     end(&set, &segment);
 }
 

@@ -461,21 +461,6 @@ MERGE_TEST(merge__forks_of_forks_are_forks)
     assert_idempotent(NULL, "unchanged s;unchanged f1;unchanged f2;");
 }
 
-MERGE_TEST(merge__fork_alone_brings_its_sources_deleted)
-{
-    struct wal_session *s;
-
-    make_forks(stores.from);
-    merge("f2", "created f2;");
-    assert_int_equal(seen.result.created, 1);
-    assert_int_equal(kit_store_info(stores.to).sessions, 1);
-    assert_same_session(stores.from, stores.to, "f2");
-    assert_idempotent("f2", "unchanged f2;");
-    merge("s", "created s;");
-    s = kit_session(stores.to, "s");
-    assert_branch(s, "a b c d e f");
-}
-
 /* f forks s at c, and g forks f at a, which s has. */
 static void make_fork_before_a_fork_point(struct wal_store *store)
 {
@@ -1119,25 +1104,6 @@ MERGE_TEST(merge__erased_version_is_none_at_another_place)
 }
 
 /* --- content out of line -------------------------------------------------- */
-
-MERGE_TEST(merge__payload_out_of_line_is_copied)
-{
-    struct wal_session *s = kit_create(stores.from, "s");
-    struct kit_content content = kit_content(5, LARGE, true);
-    struct wal_entry entry = WAL_INIT(wal_entry);
-
-    entry.id = WAL_STR("large");
-    entry.type = WAL_STR("message");
-    entry.flags = WAL_ENTRY_LINE;
-    entry.payload = kit_slice(&content);
-    kit_append_all(s, "a");
-    assert_ok(wal_append(s, &entry, 1, NULL, NULL, NULL));
-    kit_append_all(s, "b");
-    merge(NULL, "created s;");
-    assert_same_stores(stores.from, stores.to);
-    assert_idempotent(NULL, "unchanged s;");
-    kit_content_free(&content);
-}
 
 MERGE_TEST(merge__checkpoints_come_with_their_files)
 {

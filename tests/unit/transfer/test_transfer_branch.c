@@ -8,7 +8,6 @@
 #include "tests/lib/kit/describe_kit.h"
 
 enum {
-    STREAMS = 4,
     RANDOM_ROUNDS = 6,
     RANDOM_STEPS = 60,
     TEXT_SIZE = 1024
@@ -244,27 +243,6 @@ static int set_up_parted(void **state)
 
 /* --- branches ------------------------------------------------------------- */
 
-PARTED_TEST(keep_both__both_went_on)
-{
-    struct wal_session *branch;
-
-    merge(NULL, "branched s s@host;");
-    assert_int_equal(seen.result.branched, 1);
-    assert_int_equal(seen.result.created, 0);
-    assert_int_equal(seen.result.entries, 2);
-    assert_entries(stores.to, "s", "a b c z");
-    assert_entries(stores.to, "s@host", "a b c x y");
-    assert_same(stores.from, "s", stores.to, "s@host");
-    branch = kit_session(stores.to, "s@host");
-    assert_int_equal(kit_info(branch).inherited, 3);
-    assert_true(kit_slice_is(kit_info(branch).parent_id, "s"));
-    wal_session_close(branch);
-    assert_idempotent(NULL, "unchanged s s@host;");
-    kit_close(stores.to);
-    stores.to = kit_open("to", 0);
-    assert_same(stores.from, "s", stores.to, "s@host");
-}
-
 PARTED_TEST(keep_both__branch_is_continued)
 {
     merge("s", "branched s s@host;");
@@ -463,22 +441,6 @@ SAME_TEST(keep_both__fork_without_common_entries)
     assert_entries(stores.to, "f@host", "a b x");
     assert_same(stores.from, "f", stores.to, "f@host");
     assert_idempotent("f", "unchanged f f@host;");
-}
-
-/* A fork of what became a branch is a fork of the branch. */
-PARTED_TEST(keep_both__fork_of_a_branch)
-{
-    struct wal_session *s = kit_session(stores.from, "s");
-    struct wal_session *f = kit_fork(s, "x", "f");
-
-    kit_append_all(f, "g");
-    merge(NULL, "branched s s@host;created f;");
-    assert_same(stores.from, "f", stores.to, "f");
-    assert_entries(stores.to, "f", "a b c x g");
-    assert_idempotent(NULL, "unchanged s s@host;unchanged f;");
-    kit_append_all(f, "h");
-    merge("f", "continued f;");
-    assert_entries(stores.to, "f", "a b c x g h");
 }
 
 /* The branch comes as far as the fork sees it, and is not listed. */

@@ -2,6 +2,7 @@
 """Import of OpenCode's database: both versions of its tables in one file, while a
 client writes, after a client that moved its files into it, from its
 relatives, and with what databases have that no client wrote."""
+import fcntl
 import json
 import os
 import shutil
@@ -15,6 +16,7 @@ sys.dont_write_bytecode = True
 
 TOOLS = os.environ["WALBIN"]
 LIMIT = 60  # seconds for what takes milliseconds
+SQLITE_LOCK = 0x40000000  # offset of the bytes that SQLite locks in a database
 STEP = int(os.environ.get("AGENTWAL_STRIDE", "1"))
 T0 = 1770000000000
 V1 = """
@@ -536,27 +538,29 @@ def locked():
     home.imports()
     assert list(home.sessions()) == [ses]
     db.close()
-    # A follow tries it again by itself: the end of the lock is no change.
+    # A follow tries it again by itself: the end of a lock is no change of a file.
     home = Home("locked_follow")
     db = Database(home.path, V1)
     db.db.execute("PRAGMA journal_mode = DELETE")
     ses = db.session()
-    db.db.execute("BEGIN EXCLUSIVE")
-    with subprocess.Popen(
-            [os.path.join(TOOLS, "agentwal"), "--store", home.store, "import",
-             "--follow", home.data], env=home.environment, stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL) as process:
-        try:
-            time.sleep(5)  # longer than two tries
-            db.db.execute("ROLLBACK")
-            until = time.monotonic() + LIMIT
-            while list(home.sessions()) != [ses]:
-                assert time.monotonic() < until
-                time.sleep(0.05)
-        finally:
-            process.terminate()
-            process.wait(60)
     db.close()
+    with open(home.path, "r+b") as held, open(home.path + "-journal", "wb"):
+        fcntl.lockf(held, fcntl.LOCK_EX, 512, SQLITE_LOCK)
+        with subprocess.Popen(
+                [os.path.join(TOOLS, "agentwal"), "--store", home.store, "import",
+                 "--follow", home.data], env=home.environment, stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL) as process:
+            try:
+                time.sleep(5)  # longer than two tries
+                assert home.sessions() == {}
+                fcntl.lockf(held, fcntl.LOCK_UN, 512, SQLITE_LOCK)
+                until = time.monotonic() + LIMIT
+                while list(home.sessions()) != [ses]:
+                    assert time.monotonic() < until
+                    time.sleep(0.05)
+            finally:
+                process.terminate()
+                process.wait(60)
 
 
 def half_migrated():

@@ -191,33 +191,6 @@ KIT_TEST(checkpoint__same_content_is_kept_once)
     assert_int_equal(kit_checkpoint(&work, "2", "a b c").new_blobs, 0);
 }
 
-KIT_TEST(checkpoint__of_a_fork_is_separate)
-{
-    struct wal_session *fork;
-
-    struct kit_work work = kit_work_begin(0);
-    struct wal_session *source = work.session;
-
-    kit_append(source, "e", NULL);
-    kit_write(&work, "a", "1");
-    kit_checkpoint(&work, "c", "a");
-    fork = kit_fork(source, NULL, "f");
-    kit_checkpoint(&work, "later", "a");
-    assert_string_equal(kit_checkpoints(fork), "c");
-    work.session = fork;
-    kit_write(&work, "b", "2");
-    kit_checkpoint(&work, "c", "b");
-    kit_checkpoint(&work, "own", "b");
-    assert_string_equal(kit_checkpoints(fork), "c own");
-    assert_string_equal(kit_files(&work, fork, "c"), "a=1 b=2");
-    assert_string_equal(kit_files(&work, source, "c"), "a=1");
-    assert_string_equal(kit_checkpoints(source), "c later");
-    assert_ok(wal_checkpoint_delete(source, kit_text("c"), NULL));
-    assert_string_equal(kit_files(&work, fork, "c"), "a=1 b=2");
-    wal_session_close(fork);
-    work.session = source;
-}
-
 /* --- on and off ---------------------------------------------------------- */
 
 KIT_TEST(checkpoint__disabled_records_nothing)
@@ -359,28 +332,6 @@ KIT_TEST(diff__of_a_binary_file_s_mode_is_binary)
     kit_checkpoint(&work, "1", "b");
     assert_int_equal(chmod(kit_path(&work, "b"), 0755), 0);
     assert_string_equal(kit_diff(work.session, "1", ""), "b +0 -0 binary mode same");
-}
-
-KIT_TEST(diff__with_the_disk_reads_current_files)
-{
-    struct kit_work work = kit_work_begin(0);
-    struct wal_store_info info = {.struct_size = sizeof(info)};
-    uint64_t pack;
-
-    kit_write(&work, "a", "1\n");
-    kit_write(&work, "b", "1\n");
-    assert_int_equal(symlink("b", kit_path(&work, "l")), 0);
-    kit_checkpoint(&work, "c", "a b l n");
-    assert_ok(wal_store_get_info(work.store, &info, NULL));
-    pack = info.pack_bytes;
-    assert_string_equal(kit_diff(work.session, "c", ""), "");
-    kit_write(&work, "a", "1\n2\n");
-    kit_write(&work, "n", "1\n");
-    assert_int_equal(unlink(kit_path(&work, "l")), 0);
-    assert_int_equal(symlink("a", kit_path(&work, "l")), 0);
-    assert_string_equal(kit_diff(work.session, "c", ""), "a +1 -0, l +1 -1, n +1 -0");
-    assert_ok(wal_store_get_info(work.store, &info, NULL));
-    assert_int_equal(info.pack_bytes, pack); /* nothing of it is kept */
 }
 
 KIT_TEST(changes__compare_first_and_last_state)
@@ -942,27 +893,6 @@ KIT_TEST(checkpoint__adding_with_another_root_is_refused)
                      WAL_EEXISTS);
     assert_string_equal(error.actual, work.root);
     assert_string_equal(kit_files(&work, work.session, "c"), "a=1");
-}
-
-KIT_TEST(checkpoint__unknown_id_is_not_found)
-{
-    struct wal_file_cursor *checkpoint;
-    struct wal_file_change_cursor *changes;
-
-    struct kit_work work = kit_work_begin(0);
-
-    kit_checkpoint(&work, "c", "a");
-    assert_fails(wal_file_cursor_open(work.session, kit_text("d"), &checkpoint, kit_error()),
-                 WAL_ENOTFOUND, "\"d\"");
-    assert_int_equal(wal_file_cursor_open(work.session, kit_text(""), &checkpoint, NULL),
-                     WAL_EINVAL);
-    assert_int_equal(wal_checkpoint_delete(work.session, kit_text("d"), kit_error()),
-                     WAL_ENOTFOUND);
-    assert_ok(wal_checkpoint_delete(work.session, kit_text("c"), NULL));
-    assert_int_equal(wal_checkpoint_delete(work.session, kit_text("c"), NULL), WAL_ENOTFOUND);
-    assert_int_equal(
-        wal_checkpoint_diff(work.session, kit_text("c"), kit_text("c"), &changes, NULL),
-        WAL_ENOTFOUND);
 }
 
 /* Changes a byte of every occurrence of the text in the blob stream. */

@@ -277,33 +277,6 @@ KIT_TEST(collect__recently_written_file_is_read_again)
     kit_work_end(&work);
 }
 
-/* Some file systems have times of whole seconds only: then a file must be two seconds old. The
- * inode's change time cannot be set by a program. */
-KIT_TEST(collect__content_is_identified_by_size_times_and_inode)
-{
-    struct timespec times[2] = {{.tv_sec = 1000000000}, {.tv_sec = 1000000000}};
-
-    struct kit_work work = begin();
-
-    kit_write(&work, "a", "1");
-    assert_int_equal(utimensat(AT_FDCWD, kit_path(&work, "a"), times, 0), 0);
-    kit_wait_past_mtime();
-    kit_checkpoint(&work, "1", "a");
-    kit_write(&work, "b", "2");
-    assert_int_equal(utimensat(AT_FDCWD, kit_path(&work, "b"), times, 0), 0);
-    {
-        char from[4200];
-
-        snprintf(from, sizeof(from), "%s", kit_path(&work, "b"));
-        assert_int_equal(rename(from, kit_path(&work, "a")), 0);
-    }
-    kit_wait_past_mtime();
-    kit_checkpoint(&work, "2", "a");
-    assert_string_equal(kit_files(&work, work.session, "2"), "a=2");
-    assert_int_equal(opened(), 2);
-    kit_work_end(&work);
-}
-
 /* --- what changes -------------------------------------------------------- */
 
 KIT_TEST(collect__changed_file_is_read_again)
@@ -345,32 +318,6 @@ KIT_TEST(collect__constantly_changing_file_is_refused)
     kit_checkpoint(&work, "c", "a moving");
     kit_work_end(&work);
     free(content);
-}
-
-/* --- what fails ---------------------------------------------------------- */
-
-KIT_TEST(collect__error_contains_the_path)
-{
-    static const enum wal_status statuses[] = {WAL_EACCESS, WAL_EIO, WAL_ENOMEM, WAL_EOUTSIDE};
-
-    struct kit_work work = begin();
-
-    kit_write(&work, "a", "1");
-    kit_write(&work, "b", "2");
-    for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++) {
-        struct wal_error error = KIT_ERROR;
-
-        failing = "b";
-        failing_with = statuses[i];
-        assert_int_equal(kit_try_checkpoint(&work, "c", "a b", &error), statuses[i]);
-        assert_string_equal(error.file, "b");
-        assert_int_equal(error.sys_errno, 5);
-        assert_string_equal(kit_checkpoints(work.session), "");
-    }
-    failing = NULL;
-    kit_checkpoint(&work, "c", "a b");
-    assert_string_equal(kit_files(&work, work.session, "c"), "a=1 b=2");
-    kit_work_end(&work);
 }
 
 /* --- many ---------------------------------------------------------------- */

@@ -119,55 +119,6 @@ KIT_TEST(rewind__undone_and_undone_again)
     check_all_restored();
 }
 
-KIT_TEST(rewind__dry_run_reports_the_same_and_changes_nothing)
-{
-    const struct wal_rewind_options dry = options_of(WAL_REWIND_DRY_RUN);
-    struct wal_store *store = kit_store();
-    struct wal_session *session = make_all(store);
-    struct wal_store_info before = {.struct_size = sizeof(before)};
-    struct wal_store_info after = {.struct_size = sizeof(after)};
-    struct kit_rewind_result answer;
-
-    change_all();
-    assert_ok(wal_store_get_info(store, &before, NULL));
-    answer = kit_rewind_with(session, "c", &dry);
-    assert_ok(wal_store_get_info(store, &after, NULL));
-    assert_rewound(&answer, all_changes);
-    assert_int_equal(answer.info.insertions, 2);
-    assert_int_equal(answer.info.deletions, 6);
-    assert_string_equal(answer.undo, "");
-    check_all_changed();
-    assert_int_equal(before.last_sequence, after.last_sequence);
-    assert_int_equal(before.pack_bytes, after.pack_bytes);
-}
-
-KIT_TEST(rewind__missing_directories_are_created)
-{
-    struct wal_store *store = kit_store();
-    struct wal_session *session = tree_session(store);
-    struct kit_rewind_result answer;
-
-    tree_directory("d");
-    tree_directory("d/e");
-    tree_directory("d/e/f");
-    tree_put("d/e/f/x", "x\n");
-    tree_put("d/e/y", "y\n");
-    tree_put("z", "z\n");
-    tree_checkpoint(session, "c", "d/e/f/x d/e/y z");
-    tree_remove("d/e/f/x");
-    tree_remove("d/e/f");
-    tree_remove("d/e/y");
-    tree_remove("d/e");
-    tree_remove("d");
-    answer = kit_rewind(session, "c");
-    assert_rewound(&answer, " d/e/f/x+1-0 d/e/y+1-0");
-    tree_assert_content("d/e/f/x", "x\n");
-    tree_assert_content("d/e/y", "y\n");
-    answer = kit_rewind(session, answer.undo);
-    assert_rewound(&answer, " d/e/f/x+0-1 d/e/y+0-1");
-    tree_assert_content("d/e/f/x", NULL);
-}
-
 KIT_TEST(rewind__names_and_modes_of_every_kind)
 {
     struct wal_store *store = kit_store();
@@ -193,65 +144,6 @@ KIT_TEST(rewind__names_and_modes_of_every_kind)
     tree_assert_mode("setuid", 04711);
     tree_assert_mode("secret", 0400);
     tree_assert_link("dangling", "../nowhere at all");
-}
-
-KIT_TEST(rewind__into_another_root)
-{
-    struct wal_rewind_options options = options_of(0);
-    struct wal_store *store = kit_store();
-    struct wal_session *session = make_all(store);
-    struct kit_rewind_result answer;
-    char root[4096];
-
-    assert_int_equal(rename("tree", "moved"), 0);
-    assert_int_equal(mkdir("tree", 0777), 0);
-    answer = kit_rewind(session, "c");
-    assert_int_equal(answer.info.files_changed, 6);
-    check_all_restored();
-    assert_int_equal(rename("tree", "tree2"), 0);
-    assert_int_equal(rename("moved", "tree"), 0);
-    change_all();
-    assert_int_equal(rename("tree", "moved"), 0);
-    (void)snprintf(root, sizeof(root), "%s", tree_path(""));
-    (void)snprintf(strrchr(root, '/'), 8, "/moved");
-    options.root = kit_text(root);
-    answer = kit_rewind_with(session, "c", &options);
-    assert_rewound(&answer, all_changes);
-    assert_int_equal(rename("moved", "tree"), 0);
-    check_all_restored();
-    /* Its undo restores the former position. */
-    assert_int_equal(rename("tree", "moved"), 0);
-    answer = kit_rewind(session, answer.undo);
-    assert_int_equal(rename("moved", "tree"), 0);
-    check_all_changed();
-}
-
-KIT_TEST(rewind__forks_keep_their_checkpoints)
-{
-    struct wal_store *store = kit_store();
-    struct wal_session *session = tree_session(store);
-    struct wal_session *fork;
-    struct kit_rewind_result answer;
-
-    tree_put("a", "1\n");
-    tree_checkpoint(session, "c1", "a");
-    kit_append_all(session, "e1 e2");
-    fork = kit_fork(session, "e1", "f");
-    tree_put("a", "2\n");
-    tree_checkpoint(fork, "c2", "a");
-    tree_put("a", "3\n");
-    answer = kit_rewind(fork, "c1");
-    assert_rewound(&answer, " a+1-1");
-    tree_assert_content("a", "1\n");
-    /* The conversation stays where it is; the source knows nothing of c2. */
-    assert_branch(session, "e1 e2");
-    answer = kit_rewind(session, "c2");
-    assert_rewind_refused(&answer, WAL_ENOTFOUND, "c2");
-    assert_ok(wal_session_delete(session, NULL));
-    answer = kit_rewind(fork, "c2");
-    assert_rewound(&answer, " a+1-1");
-    answer = kit_rewind(fork, "c1");
-    assert_rewound(&answer, " a+1-1");
 }
 
 KIT_TEST(rewind__with_a_store_in_memory)
@@ -422,35 +314,6 @@ static void assert_after(struct wal_session *session)
     assert_main(session, "e1");
 }
 
-KIT_TEST(rewind_head__moves_with_the_files_and_back)
-{
-    struct wal_store *store = kit_store();
-    struct wal_session *session = make_changed(store);
-    struct kit_rewind_result answer = rewind_head(session, "c", WAL_REWIND_DRY_RUN);
-
-    assert_rewound(&answer, " a+1-1 b+1-1");
-    assert_heads(&answer, "e3", "e1");
-    assert_before(session);
-    answer = rewind_head(session, "c", 0);
-    assert_rewound(&answer, " a+1-1 b+1-1");
-    assert_heads(&answer, "e3", "e1");
-    assert_after(session);
-    kit_append_all(session, "e4");
-    assert_branch(session, "e1 e4");
-    answer = rewind_head(session, answer.undo, 0);
-    assert_rewound(&answer, " a+1-1 b+1-1");
-    assert_heads(&answer, "e4", "e3");
-    assert_before(session);
-    assert_branch(session, "e1 e2 e3");
-    answer = rewind_head(session, answer.undo, 0);
-    assert_heads(&answer, "e3", "e4");
-    wal_session_close(session);
-    kit_close(store);
-    store = kit_store();
-    session = kit_session(store, "s");
-    assert_main(session, "e4");
-}
-
 KIT_TEST(rewind_head__stays_without_the_flag)
 {
     struct wal_store *store = kit_store();
@@ -508,33 +371,6 @@ KIT_TEST(rewind_head__without_a_link_is_refused)
     }
     tree_assert_content("a", "a before the rewind\n");
     assert_main(session, "e1");
-}
-
-/* A fork has the link where it has the entry. */
-KIT_TEST(rewind_head__in_forks)
-{
-    struct wal_store *store = kit_store();
-    struct wal_session *session = make_changed(store);
-    struct wal_session *fork = NULL;
-    struct wal_session *older = NULL;
-    struct kit_rewind_result answer;
-
-    tree_checkpoint(session, "late", "a");
-    assert_ok(wal_session_fork(session, kit_text(""), NULL, &fork, NULL));
-    assert_ok(wal_session_fork(session, kit_text("e1"), NULL, &older, NULL));
-    kit_append_all(fork, "f1");
-    kit_append_all(older, "o1");
-    answer = rewind_head(older, "late", 0);
-    assert_rewind_refused(&answer, WAL_ENOTFOUND, "e3");
-    answer = rewind_head(older, "c", WAL_REWIND_DRY_RUN);
-    assert_heads(&answer, "o1", "e1");
-    answer = rewind_head(fork, "c", 0);
-    assert_heads(&answer, "f1", "e1");
-    assert_after(fork);
-    assert_main(session, "e3");
-    assert_main(older, "o1");
-    wal_session_close(older);
-    wal_session_close(fork);
 }
 
 /* --- dying --------------------------------------------------------------- */

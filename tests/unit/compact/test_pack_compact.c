@@ -83,23 +83,6 @@ static struct wal__digest put_of_records(struct wal_store *store, const struct k
 
 /* --- by whom content is named ------------------------------------------- */
 
-KIT_TEST(pack__content_that_nothing_names_goes)
-{
-    struct wal_store *store = kit_store();
-    struct kit_content content = kit_content(1, BIG, false);
-    struct wal__digest digest = put_of_records(store, &content, NULL);
-    struct wal_store_compact_result result;
-
-    assert_true(has(store, digest.bytes));
-    result = kit_compact(store, 0);
-    assert_false(has(store, digest.bytes));
-    assert_int_equal(result.dropped_contents, 1);
-    kit_close(store);
-    store = kit_store();
-    assert_false(has(store, digest.bytes));
-    kit_content_free(&content);
-}
-
 /* The handle that compacts was opened before the store had content. */
 KIT_TEST(pack__first_content_of_another_handle_goes)
 {
@@ -183,27 +166,6 @@ KIT_TEST(pack__payloads_stay_as_long_as_their_entries)
     free(kept);
     free(redacted);
     free(deleted);
-}
-
-KIT_TEST(pack__files_of_checkpoints_stay)
-{
-    struct kit_work work = kit_work_begin(WAL_OPEN_CREATE);
-    char before[4096];
-
-    kit_write(&work, "a", "one");
-    kit_write(&work, "b", "two");
-    (void)kit_checkpoint(&work, "c1", "a b");
-    kit_write(&work, "a", "three");
-    (void)kit_checkpoint(&work, "c2", "a b");
-    (void)snprintf(before, sizeof(before), "%s", kit_files(&work, work.session, "c1"));
-    assert_int_equal(kit_compact(work.store, WAL_STORE_COMPACT_ERASE).dropped_contents, 0);
-    assert_string_equal(kit_files(&work, work.session, "c1"), before);
-    assert_string_equal(kit_files(&work, work.session, "c2"), "a=three b=two");
-    kit_work_reopen(&work, 0);
-    assert_string_equal(kit_files(&work, work.session, "c1"), before);
-    assert_ok(wal_session_delete(work.session, NULL));
-    /* Two lists of files, and three contents. */
-    assert_int_equal(kit_compact(work.store, WAL_STORE_COMPACT_ERASE).dropped_contents, 5);
 }
 
 static void delete_checkpoint(struct wal_session *session, const char *id)
@@ -313,30 +275,6 @@ KIT_TEST(pack__a_delta_whose_base_goes_is_encoded_anew)
     assert_false(has(store, based.bytes));
     assert_int_equal(depth_of(store, &digest), 0);
     kit_check_blob(store, digest.bytes, &version);
-    kit_content_free(&base);
-    kit_content_free(&version);
-}
-
-/* In two segments; the base's is not worth rewriting by itself. */
-KIT_TEST(pack__a_base_of_a_delta_that_stays_is_kept)
-{
-    struct wal_store *store = kit_store();
-    struct kit_content base = kit_content(1, BIG, false);
-    struct kit_content version = version_of(&base);
-    struct wal__blob_put_result cost = {0};
-    uint8_t based[WAL_DIGEST_SIZE];
-    struct wal__digest digest;
-
-    kit_put_blob(store, &base, based);
-    (void)kit_compact(store, 0);
-    assert_ok(put_unsynced(store, (struct wal__span){version.data, (size_t)version.size},
-                           (const struct wal__digest *)based, WAL__BLOB_OF_CALLER, &digest, &cost,
-                           NULL));
-    assert_int_equal(depth_of(store, &digest), 1);
-    (void)kit_compact(store, WAL_STORE_COMPACT_ERASE);
-    assert_int_equal(depth_of(store, &digest), 1);
-    kit_check_blob(store, digest.bytes, &version);
-    kit_check_blob(store, based, &base);
     kit_content_free(&base);
     kit_content_free(&version);
 }

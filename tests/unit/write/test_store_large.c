@@ -152,33 +152,6 @@ KIT_TEST(large__several_in_a_batch)
     }
 }
 
-KIT_TEST(large__queued_and_submitted)
-{
-    struct reading reading = reading_begin();
-    char *payload = large_json(9, 1500000);
-    const uint32_t classes[] = {WAL_QUEUED, WAL_WRITTEN, WAL_DURABLE};
-    static const char *const ids[] = {"a", "b", "c"};
-    struct wal_append_options options = {.struct_size = sizeof(options)};
-
-    for (int i = 0; i < 3; i++) {
-        struct wal_entry entry = kit_entry(ids[i], NULL, payload);
-        struct wal_ticket *ticket = NULL;
-
-        options.durability = classes[i];
-        payload[1000] = (char)('0' + i);
-        assert_ok(wal_submit(reading.session, &entry, 1, &options, &ticket, NULL));
-        assert_ok(wal_ticket_wait(ticket, -1, NULL, NULL));
-        wal_ticket_destroy(ticket);
-    }
-    assert_ok(wal_flush(reading.store, NULL));
-    reading_reopen(&reading, 0);
-    for (int i = 0; i < 3; i++) {
-        payload[1000] = (char)('0' + i);
-        large_check(reading.session, ids[i], payload, 0);
-    }
-    free(payload);
-}
-
 KIT_TEST(large__is_json_or_is_refused)
 {
     struct reading reading = reading_begin();
@@ -380,24 +353,6 @@ KIT_TEST(large__line_redacts)
     assert_branch(reading.session, "b r");
     check_redacted(reading.session, "{\"redactedBy\":\"r\",\"reason\":\"\"}");
     free(payload);
-}
-
-KIT_TEST(large__message_is_the_first_text)
-{
-    struct reading reading = reading_begin();
-
-    append_padded(reading.session, "a", "message",
-                  "\"role\":\"user\",\"content\":\"  say \\\"hi\\\"\\n to  "
-                  "\\u00e9 \"");
-    for (int i = 0; i < 3; i++) {
-        assert_slice(kit_info(reading.session).first_text, "say \"hi\" to \xc3\xa9");
-        wal_session_close(reading.session);
-        kit_close(reading.store);
-        if (i == 1) {
-            assert_int_equal(system("rm -r store/index"), 0);
-        }
-        open_again(&reading, 0);
-    }
 }
 
 /* The library's own compaction with a summary of 2 MB, here and in a fork. */

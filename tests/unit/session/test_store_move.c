@@ -65,41 +65,6 @@ KIT_TEST(move__append_is_refused_with_the_host)
     assert_int_equal(kit_info(bench.session).flags, WAL_SESSION_MOVED);
 }
 
-KIT_TEST(move__everything_that_changes_it_is_refused)
-{
-    struct kit_bench bench = kit_bench("a b");
-    const struct wal_doc doc = {
-        .struct_size = sizeof(doc), .key = WAL_STR("k"), .value = WAL_STR("1")};
-    const struct wal_head head = {.struct_size = sizeof(head), .entry_id = WAL_STR("a")};
-    const struct wal_session_change change = {
-        .struct_size = sizeof(change), .fields = WAL_CHANGE_TITLE, .title = WAL_STR("t")};
-    const struct wal_batch batch = {.struct_size = sizeof(batch), .change = &change};
-
-    go_away(bench.session);
-    assert_int_equal(wal_doc_put(NULL, bench.session, &doc, NULL, NULL), WAL_ECLAIMED);
-    assert_int_equal(wal_head_move(bench.session, &head, NULL, NULL), WAL_ECLAIMED);
-    assert_int_equal(wal_batch_commit(bench.session, &batch, NULL, NULL, NULL), WAL_ECLAIMED);
-    assert_int_equal(wal_session_redact(bench.session, WAL_STR("a"), WAL_STR(""), NULL, NULL),
-                     WAL_ECLAIMED);
-}
-
-KIT_TEST(move__other_handles_and_a_reopen_refuse_too)
-{
-    struct kit_bench bench = kit_bench("a b");
-    struct wal_store *other = kit_open("store", 0);
-    struct wal_session *session = kit_session(other, "s");
-
-    assert_ok(append(session, "before", NULL));
-    go_away(bench.session);
-    assert_refused(session);
-    wal_session_close(session);
-    kit_close(other);
-    kit_end(&bench);
-    bench.store = kit_open("store", 0);
-    bench.session = kit_session(bench.store, "s");
-    assert_refused(bench.session);
-}
-
 KIT_TEST(move__other_sessions_go_on)
 {
     struct kit_bench bench = kit_bench("a b");
@@ -122,28 +87,6 @@ KIT_TEST(move__it_is_forked_and_the_fork_goes_on)
     assert_int_equal(wal_session_get_move(fork, &move, NULL), WAL_ENOTFOUND);
 }
 
-KIT_TEST(move__back_again_it_is_written_to)
-{
-    struct kit_bench bench = kit_bench("a b");
-    struct wal_session_move move = WAL_INIT(wal_session_move);
-
-    assert_int_equal(wal_session_get_move(bench.session, &move, NULL), WAL_ENOTFOUND);
-    go_away(bench.session);
-    go_away(bench.session);
-    assert_ok(wal_session_get_move(bench.session, &move, NULL));
-    assert_int_equal(move.flags, WAL_SESSION_MOVE_AWAY);
-    assert_int_equal(move.number, 3);
-    assert_int_equal(move.moved_ms, 1234);
-    assert_int_equal(move.store[15], 0xab);
-    assert_string_equal(move.host, "desk");
-    come_back(bench.session);
-    assert_ok(wal_session_get_move(bench.session, &move, NULL));
-    assert_int_equal(move.flags, 0);
-    assert_int_equal(move.number, 4);
-    assert_ok(append(bench.session, "c", NULL));
-    assert_int_equal(kit_info(bench.session).flags, 0);
-}
-
 KIT_TEST(move__metadata_that_was_changed_before_stays)
 {
     struct kit_bench bench = kit_bench("a b");
@@ -156,23 +99,6 @@ KIT_TEST(move__metadata_that_was_changed_before_stays)
     assert_true(kit_slice_is(kit_info(bench.session).title, "a title"));
     come_back(bench.session);
     assert_true(kit_slice_is(kit_info(bench.session).title, "a title"));
-}
-
-KIT_TEST(move__it_is_trashed_and_deleted)
-{
-    struct kit_bench bench = kit_bench("a b");
-
-    go_away(bench.session);
-    assert_ok(wal_session_trash(bench.session, NULL));
-    assert_ok(wal_session_undelete(bench.store, WAL_STR("s"), NULL));
-    assert_refused(bench.session);
-    assert_ok(wal_session_delete(bench.session, NULL));
-    assert_int_equal(
-        wal_session_set_move(
-            bench.session,
-            &(struct wal_session_move){.struct_size = sizeof(struct wal_session_move), .number = 1},
-            NULL),
-        WAL_ENOTFOUND);
 }
 
 KIT_TEST(move__a_merge_adds_to_it_and_takes_no_mark_along)

@@ -132,42 +132,6 @@ TEST_WITH(store_noop__migrating_finds_nothing_to_do, enter, leave)
 
 /* ----------------------------------------------------------- session --- */
 
-TEST_WITH(store_noop__session_returns_its_options, enter, leave)
-{
-    const struct wal_session_options options = {
-        .struct_size = sizeof(options),
-        .schema_version = 3,
-        .id = kit_text("one"),
-        .cwd = kit_text("/cwd"),
-        .project = kit_text("project"),
-        .title = kit_text("title"),
-        .parent_id = kit_text("parent"),
-        .metadata = kit_text("{\"a\":1}"),
-        .source = kit_text("source"),
-        .created_ms = 4711,
-    };
-    struct wal_session *one = NULL;
-    struct wal_session_info info;
-
-    assert_ok(wal_session_create(store, &options, &one, &error));
-    info = kit_info(one);
-    assert_int_equal(info.struct_size, sizeof(info));
-    assert_int_equal(info.schema_version, 3);
-    assert_int_equal(info.created_ms, 4711);
-    assert_slice(info.id, "one");
-    assert_slice(info.cwd, "/cwd");
-    assert_slice(info.project, "project");
-    assert_slice(info.title, "title");
-    assert_slice(info.parent_id, "parent");
-    assert_slice(info.metadata, "{\"a\":1}");
-    assert_slice(info.source, "source");
-    kit_append_all(one, "a b");
-    info = kit_info(one);
-    assert_slice(info.head, "");
-    assert_int_equal(info.entries, 0);
-    wal_session_close(one);
-}
-
 TEST_WITH(store_noop__ids_are_generated_and_may_repeat, enter, leave)
 {
     struct wal_session *made = NULL;
@@ -181,22 +145,6 @@ TEST_WITH(store_noop__ids_are_generated_and_may_repeat, enter, leave)
     assert_true(info.created_ms > 0);
     assert_int_equal(info.schema_version, 1);
     wal_session_close(made);
-}
-
-TEST_WITH(store_noop__any_id_opens_as_an_empty_session, enter, leave)
-{
-    struct wal_session *opened = kit_session(store, "never made");
-    struct wal_session_info info = kit_info(opened);
-
-    assert_slice(info.id, "never made");
-    assert_slice(info.cwd, "");
-    assert_branch(opened, "");
-    wal_session_close(opened);
-    opened = NULL;
-    assert_int_equal(wal_session_open(store, none, &opened, &error), WAL_ENOTFOUND);
-    assert_int_equal(wal_session_open_latest(store, kit_text("/cwd"), &opened, &error),
-                     WAL_ENOTFOUND);
-    assert_null(opened);
 }
 
 TEST_WITH(store_noop__open_or_create, enter, leave)
@@ -215,32 +163,6 @@ TEST_WITH(store_noop__open_or_create, enter, leave)
     assert_slice(kit_info(opened).cwd, "/cwd");
     assert_int_equal(created, 1);
     wal_session_close(opened);
-}
-
-TEST_WITH(store_noop__fork_inherits_fields_of_its_source, enter, leave)
-{
-    const struct wal_session_options options = {
-        .struct_size = sizeof(options), .cwd = kit_text("/cwd"), .title = kit_text("title")};
-    const struct wal_session_options other = {
-        .struct_size = sizeof(other), .id = kit_text("f"), .title = kit_text("other")};
-    struct wal_session *source = NULL;
-    struct wal_session *fork = NULL;
-    struct wal_session_info info;
-
-    assert_ok(wal_session_create(store, &options, &source, &error));
-    assert_ok(wal_session_fork(source, kit_text("no entry"), &other, &fork, &error));
-    info = kit_info(fork);
-    assert_slice(info.id, "f");
-    assert_slice(info.cwd, "/cwd");
-    assert_slice(info.title, "other");
-    assert_int_equal(info.parent_id.size, 36);
-    assert_int_equal(info.flags, WAL_SESSION_FORK);
-    wal_session_close(fork);
-    fork = NULL;
-    assert_ok(wal_session_fork(source, none, NULL, &fork, &error));
-    assert_int_equal(kit_info(fork).id.size, 36);
-    wal_session_close(fork);
-    wal_session_close(source);
 }
 
 struct asked {
@@ -291,28 +213,6 @@ TEST_WITH(store_noop__deleting_and_accepting_damage, enter, leave)
 
 /* ------------------------------------------------------------ append --- */
 
-TEST_WITH(store_noop__entries_are_accepted_and_discarded, enter, leave)
-{
-    const uint32_t durabilities[] = {WAL_DURABLE, WAL_WRITTEN, WAL_QUEUED};
-
-    for (size_t i = 0; i < 3; i++) {
-        const struct wal_append_options options = {.struct_size = sizeof(options),
-                                                   .durability = durabilities[i],
-                                                   .flags = WAL_APPEND_EXPECT,
-                                                   .expected_tail = kit_text("no entry")};
-        const struct wal_entry entries[] = {kit_entry("a", NULL, "1"),
-                                            kit_entry("b", "no parent", "2")};
-        struct wal_append_result result = {.struct_size = sizeof(result)};
-
-        assert_ok(wal_append(session, entries, 2, &options, &result, &error));
-        assert_int_equal(result.appended, durabilities[i] == WAL_QUEUED ? 0 : 2);
-        assert_int_equal(result.duplicates, 0);
-        assert_string_equal(result.last_id, "b");
-    }
-    assert_branch(session, "");
-    assert_all_entries(session, "");
-}
-
 TEST_WITH(store_noop__entry_has_a_generated_id, enter, leave)
 {
     struct wal_entry entry = kit_entry("", NULL, "1");
@@ -342,68 +242,6 @@ TEST_WITH(store_noop__invalid_entries_are_refused, enter, leave)
     assert_int_equal(wal_append(session, &entry, 0, NULL, NULL, &error), WAL_EINVAL);
     assert_int_equal(wal_append(NULL, &entry, 1, NULL, NULL, &error), WAL_EINVAL);
     assert_int_equal(result.appended, 0);
-}
-
-TEST_WITH(store_noop__tickets_are_done, enter, leave)
-{
-    const struct wal_entry entry = kit_entry("a", NULL, "1");
-    struct wal_append_result result = {.struct_size = sizeof(result)};
-    struct wal_ticket *ticket = NULL;
-
-    assert_ok(wal_submit(session, &entry, 1, NULL, &ticket, &error));
-    for (int64_t timeout = -1; timeout <= 1; timeout++) {
-        result.appended = 0;
-        assert_ok(wal_ticket_wait(ticket, timeout, &result, &error));
-        assert_int_equal(result.appended, 1);
-        assert_string_equal(result.last_id, "a");
-    }
-    wal_ticket_destroy(ticket);
-    wal_ticket_destroy(NULL);
-}
-
-TEST_WITH(store_noop__batches, enter, leave)
-{
-    const struct wal_entry entry = kit_entry("a", NULL, "1");
-    const struct wal_doc doc = {.struct_size = sizeof(doc),
-                                .flags = WAL_DOC_EXPECT,
-                                .key = kit_text("k"),
-                                .value = kit_text("1"),
-                                .version = 17};
-    const struct wal_head head = {.struct_size = sizeof(head),
-                                  .flags = WAL_HEAD_EXPECT,
-                                  .name = kit_text("h"),
-                                  .entry_id = kit_text("a"),
-                                  .expected = kit_text("b")};
-    struct wal_session_change metadata = {.struct_size = sizeof(metadata),
-                                          .fields = WAL_CHANGE_METADATA | WAL_CHANGE_EXPECT,
-                                          .metadata = kit_text("{}"),
-                                          .expected_version = 17};
-    const struct wal_batch all = {.struct_size = sizeof(all),
-                                  .entry_count = 1,
-                                  .document_count = 1,
-                                  .head_count = 1,
-                                  .entries = &entry,
-                                  .documents = &doc,
-                                  .heads = &head,
-                                  .change = &metadata};
-    const struct wal_batch change_alone = {.struct_size = sizeof(change_alone),
-                                           .change = &metadata};
-    const struct wal_batch empty = {.struct_size = sizeof(empty)};
-    struct wal_append_result result = {.struct_size = sizeof(result)};
-    struct wal_ticket *ticket = NULL;
-
-    assert_ok(wal_batch_commit(session, &all, NULL, &result, &error));
-    assert_int_equal(result.appended, 1);
-    assert_string_equal(result.last_id, "a");
-    assert_ok(wal_batch_commit(session, &change_alone, NULL, &result, &error));
-    assert_int_equal(result.appended, 0);
-    assert_ok(wal_batch_submit(session, &all, NULL, &ticket, &error));
-    assert_ok(wal_ticket_wait(ticket, -1, &result, &error));
-    wal_ticket_destroy(ticket);
-    assert_int_equal(wal_batch_commit(session, &empty, NULL, NULL, &error), WAL_EINVAL);
-    metadata.metadata = kit_text("[]");
-    assert_int_equal(wal_batch_commit(session, &all, NULL, NULL, &error), WAL_EBADJSON);
-    assert_int_equal(wal_batch_commit(session, &change_alone, NULL, NULL, &error), WAL_EBADJSON);
 }
 
 TEST_WITH(store_noop__redacting_and_compacting, enter, leave)
@@ -498,34 +336,6 @@ TEST_WITH(store_noop__head_moves_are_accepted_and_discarded, enter, leave)
     wal_head_cursor_close(heads);
     head.stream = 256;
     assert_int_equal(wal_head_move(session, &head, NULL, &error), WAL_EINVAL);
-}
-
-TEST_WITH(store_noop__documents_are_accepted_and_discarded, enter, leave)
-{
-    struct wal_session *const owners[] = {session, NULL};
-
-    for (size_t i = 0; i < 2; i++) {
-        struct wal_doc doc = {.struct_size = sizeof(doc),
-                              .flags = WAL_DOC_EXPECT,
-                              .key = kit_text("k"),
-                              .value = kit_text("{}"),
-                              .version = 3};
-        struct wal_doc_cursor *docs = NULL;
-        uint64_t version = 7;
-
-        assert_ok(wal_doc_put(store, owners[i], &doc, &version, &error));
-        assert_int_equal(version, 0);
-        assert_ok(wal_doc_delete(store, owners[i], &doc, &version, &error));
-        assert_ok(wal_doc_put(store, owners[i], &doc, NULL, &error));
-        assert_ok(wal_doc_cursor_open(store, owners[i], NULL, &docs, &error));
-        assert_int_equal(wal_doc_cursor_get(docs, kit_text("k"), 0, &doc, &error), WAL_ENOTFOUND);
-        assert_int_equal(wal_doc_cursor_next(docs, &doc, &error), WAL_END);
-        wal_doc_cursor_close(docs);
-        doc.value = kit_text("{");
-        assert_int_equal(wal_doc_put(store, owners[i], &doc, NULL, &error), WAL_EBADJSON);
-        doc.key = none;
-        assert_int_equal(wal_doc_delete(store, owners[i], &doc, NULL, &error), WAL_EINVAL);
-    }
 }
 
 TEST_WITH(store_noop__content_is_digested_and_discarded, enter, leave)

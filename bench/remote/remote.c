@@ -660,6 +660,7 @@ static void run_resume(const char *url, const char *path, uint64_t sessions, uin
     open_place(&place, url, path);
     wal_session_close(place.session);
     fill(&place, sessions, entries);
+    check(wal_sync(place.store, &error), &error);
     check(wal_remote_push(place.writer, NULL, &error), &error);
     options.flags = WAL_REMOTE_COMPACT_NOW;
     check(wal_remote_compact(place.remote, place.store, &options, NULL, &error), &error);

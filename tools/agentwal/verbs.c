@@ -56,7 +56,7 @@ static const struct verb_help help_adopt = {
 };
 
 static const struct verb_help help_export = {
-    .usage = "--dialect source|NAME [--session SESSION]... OUTDIR|--stdout",
+    .usage = "--dialect source|NAME [-v] [--session SESSION]... OUTDIR|--stdout",
     .summary = "Write sessions as the files of a client",
     .text = "A repeated export adds what is new. What a format cannot express is listed.\n",
     .options =
@@ -65,6 +65,7 @@ static const struct verb_help help_export = {
             {"--dialect NAME", "the format of a client (see agentwal dialects)"},
             {"--session SESSION", "only this session; may be repeated"},
             {"--stdout", "one session to standard output"},
+            {"-v, --verbose", "print each file"},
         },
     .examples =
         {

@@ -110,6 +110,8 @@ complete -c agentwal -n '__fish_seen_subcommand_from export' -l dialect -x -a '(
 complete -c agentwal -n '__fish_seen_subcommand_from export' -l dialect -x -a '(__agentwal_dialects)' -d 'the format of a client (see agentwal dialects)'
 complete -c agentwal -n '__fish_seen_subcommand_from export' -l session -x -a '(__agentwal_sessions)' -d 'only this session; may be repeated'
 complete -c agentwal -n '__fish_seen_subcommand_from export' -l stdout -d 'one session to standard output'
+complete -c agentwal -n '__fish_seen_subcommand_from export' -s v -d 'print each file'
+complete -c agentwal -n '__fish_seen_subcommand_from export' -l verbose -d 'print each file'
 complete -c agentwal -n '__fish_seen_subcommand_from export' -F
 complete -c agentwal -n '__fish_seen_subcommand_from follow' -l dialect -x -a '(__agentwal_dialects)' -d 'the format of the client (see agentwal dialects)'
 complete -c agentwal -n '__fish_seen_subcommand_from follow' -F

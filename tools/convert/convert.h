@@ -18,12 +18,30 @@
 
 /* --- views -------------------------------------------------------------- */
 
+/* What an export of several sessions did. Zeroed it is empty. */
+struct convert_summary {
+    uint64_t files;
+    uint64_t lines; /* that were added */
+    struct convert_loss {
+        char *what;
+        uint64_t count;
+    } * items;
+    size_t count;
+    size_t capacity;
+};
+
+/* Adds to what was lost of one kind. */
+void convert_summary_add(struct convert_summary *summary, const char *what, uint64_t count);
+/* Prints it, and frees its memory. */
+void convert_summary_end(struct convert_summary *summary);
+
 struct convert_view {
     const struct cli *cli;
     struct wal_store *store;
     const char *store_path;
     const char *dialect;
-    const char *root; /* output directory; NULL: standard output */
+    const char *root;                /* output directory; NULL: standard output */
+    struct convert_summary *summary; /* NULL: each file is printed */
 };
 
 enum wal_status convert_view_open(const struct convert_view *target, struct wal_session *session,

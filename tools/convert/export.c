@@ -814,7 +814,10 @@ static void print_result(const struct export *export, const struct item *item, c
         cli_error(cli, CLI_OK, item->id, "was not imported, so it has no source; skipped");
         return;
     }
-    if (export->view.root != NULL) {
+    if (export->view.summary != NULL) {
+        export->view.summary->files++;
+        export->view.summary->lines += outcome->added;
+    } else if (export->view.root != NULL) {
         cli_print_name(stdout, cli_slice(path));
         printf(": session ");
         cli_print_name(stdout, cli_slice(item->id));
@@ -1044,9 +1047,12 @@ int verb_export(struct cli *cli, int argc, char **argv)
     struct cli_values sessions = {.items = NULL};
     const char *dialect = NULL;
     bool to_stdout = false;
+    bool is_verbose = false;
+    struct convert_summary summary = {.files = 0};
     const struct cli_option options[] = {
         {.name = "dialect", .value = &dialect},
         {.name = "session", .values = &sessions},
+        {.name = "verbose", .letter = 'v', .flag = &is_verbose},
         {.name = "stdout", .flag = &to_stdout},
         {.name = NULL},
     };
@@ -1067,8 +1073,14 @@ int verb_export(struct cli *cli, int argc, char **argv)
     open_export(cli, &export);
     cli_note_interrupts();
     progress_init(&export.progress, !cli->no_progress && !to_stdout);
+    if (sessions.count == 0 && export.count > 1 && !is_verbose && !cli->json) {
+        export.view.summary = &summary;
+    }
     code = sessions.count > 0 ? export_named(&export, &sessions) : export_all(&export);
     progress_clear(&export.progress);
+    if (export.view.summary != NULL) {
+        convert_summary_end(&summary);
+    }
     free_items(&export);
     free(sessions.items);
     return code;

@@ -335,6 +335,48 @@ static void write_json(const struct convert_view *target, const struct wal_view 
     wal__json_out_close_line(&json);
 }
 
+void convert_summary_add(struct convert_summary *summary, const char *what, uint64_t count)
+{
+    size_t i = 0;
+
+    while (i < summary->count && strcmp(summary->items[i].what, what) != 0) {
+        i++;
+    }
+    if (i == summary->count) {
+        *CLI_ADD(summary) = (struct convert_loss){cli_copy_text(what, strlen(what)), 0};
+    }
+    summary->items[i].count += count;
+}
+
+void convert_summary_end(struct convert_summary *summary)
+{
+    printf("%" PRIu64 " %s, %" PRIu64 " %s added\n", summary->files,
+           cli_plural(summary->files, "file", "files"), summary->lines,
+           cli_plural(summary->lines, "line", "lines"));
+    for (size_t i = 0; i < summary->count; i++) {
+        printf("  lost: %" PRIu64 " %s\n", summary->items[i].count, summary->items[i].what);
+        free(summary->items[i].what);
+    }
+    free(summary->items);
+}
+
+/* Adds a view to the summary. */
+static void sum(struct convert_summary *summary, const struct wal_view *view,
+                const struct wal_view_flush_result *result, uint64_t missing)
+{
+    const char *what;
+    uint64_t count;
+
+    summary->files++;
+    summary->lines += result->lines;
+    for (uint32_t i = 0; wal_view_loss(view, i, &what, &count, NULL) == WAL_OK; i++) {
+        convert_summary_add(summary, what, count);
+    }
+    if (missing > 0) {
+        convert_summary_add(summary, "file backups", missing);
+    }
+}
+
 static void print(const struct convert_view *target, const struct wal_view *view, const char *name,
                   const char *path, const struct wal_view_flush_result *result, uint64_t missing)
 {
@@ -344,6 +386,10 @@ static void print(const struct convert_view *target, const struct wal_view *view
 
     if (target->cli->json) {
         write_json(target, view, name, path, result, missing);
+        return;
+    }
+    if (target->summary != NULL) {
+        sum(target->summary, view, result, missing);
         return;
     }
     if (target->root != NULL) {

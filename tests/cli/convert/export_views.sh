@@ -48,6 +48,25 @@ json 'len({r["sessionId"] for r in rows}) == 1 and
 code 0 agentwal --store "$store" export --dialect claude --session s-1 "$work/text"
 grep -q '^  lost: 1 model changes$' "$work/stdout" || fail "no loss reported"
 
+code 0 agentwal --store "$store" export --dialect claude "$work/all"
+code 0 agentwal --store "$store" export --dialect claude -v "$work/each"
+python3 - "$work/stdout" >"$work/sums" <<'PY'
+import collections, re, sys
+losses, files, lines = collections.Counter(), 0, 0
+for line in open(sys.argv[1]):
+    if line.startswith("  lost: "):
+        count, what = line[len("  lost: "):].rstrip("\n").split(" ", 1)
+        losses[what] += int(count)
+    else:
+        files += 1
+        lines += int(re.search(r", (\d+) lines? added$", line)[1])
+print("%d files, %d lines added" % (files, lines))
+print(*("  lost: %d %s" % (count, what) for what, count in losses.items()), sep="\n")
+PY
+rm -r "$work/all"
+code 0 agentwal --store "$store" export --dialect claude "$work/all"
+diff "$work/sums" "$work/stdout" || fail "a summary"
+
 # One session on standard output.
 code 0 agentwal --store "$store" export --stdout --dialect pi --session s-1
 cmp "$work/stdout" "$made/pi.jsonl"

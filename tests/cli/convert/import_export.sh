@@ -212,7 +212,9 @@ cmp "$work/one/same.jsonl" "$work/pair-out/0/same.jsonl"
 cmp "$work/two/same.jsonl" "$work/pair-out/1/same.jsonl"
 rm -r "$work/pair-out"
 code 0 agentwal --store "$work/pair" export --dialect source "$work/pair-out"
-grep -q ', 1 line added$' "$work/stdout" || fail "one line"
+same '2 files, 2 lines added' "$(cat "$work/stdout")" "a summary"
+code 0 agentwal --store "$work/pair" export --dialect source -v "$work/pair-out"
+same 2 "$(grep -c ', 0 lines added$' "$work/stdout")" "a line for each file"
 
 # With closed standard streams no message is written to a file.
 rm -r "$work/pair-out"

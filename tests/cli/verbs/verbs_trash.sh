@@ -82,7 +82,7 @@ code 1 agentwal append --create "$first" <entry
 in_trash "append --create"
 code 1 agentwal export --dialect source --session "$first" out
 in_trash "export"
-code 0 agentwal export --dialect entries out
+code 0 agentwal export --dialect entries -v out
 grep -qF fork stdout || fail "export: $(cat stdout)"
 if grep -qF "$first" stdout; then
     fail "export of what is in the trash"

@@ -6,6 +6,8 @@
 #include "engine/base/io.h"
 
 #include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "format/bytes/assert.h"
@@ -140,6 +142,19 @@ enum wal_status wal__io_write_full(const struct wal__io *io, struct wal__file *f
         }
     }
     return WAL_OK;
+}
+
+void wal__env_path(const struct wal__env *env, char out[WAL__PATH_MAX], const char *format, ...)
+{
+    int root_size = snprintf(out, WAL__PATH_MAX, "%s/", env->root);
+    va_list args;
+    int size;
+
+    WAL__ASSERT(root_size > 0 && root_size < WAL__PATH_MAX);
+    va_start(args, format);
+    size = vsnprintf(out + root_size, (size_t)(WAL__PATH_MAX - root_size), format, args);
+    va_end(args);
+    WAL__ASSERT(size > 0 && size < WAL__PATH_MAX - root_size);
 }
 
 /* --- random bytes ------------------------------------------------------- */

@@ -278,4 +278,8 @@ struct wal__env {
     uint32_t lock_timeout_ms;
 };
 
+/* Writes the path of a file of the store. In io.c. */
+void wal__env_path(const struct wal__env *env, char out[WAL__PATH_MAX], const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
 #endif

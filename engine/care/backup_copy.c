@@ -368,9 +368,8 @@ static enum wal_status backup_sync_directory(const struct backup *backup, const 
     char path[WAL__PATH_MAX];
     enum wal_status status;
     int err = 0;
-    int size = snprintf(path, sizeof(path), "%s/%s", backup->dest.root, name);
 
-    WAL__ASSERT(size > 0 && size < (int)sizeof(path));
+    wal__env_path(&backup->dest, path, "%s", name);
     status = io->sync_directory(io->ctx, path, &err);
     return status == WAL_OK
                ? WAL_OK
@@ -528,13 +527,6 @@ enum {
     LEVELS = 512 /* of directories above the copy */
 };
 
-static void dest_path(const struct backup *backup, const char *name, char out[WAL__PATH_MAX])
-{
-    int size = snprintf(out, WAL__PATH_MAX, "%s/%s", backup->dest.root, name);
-
-    WAL__ASSERT(size > 0 && size < WAL__PATH_MAX);
-}
-
 /* The nearest directory that exists: that of the copy or the one it is in. */
 static enum wal_status start_of_walk(const struct backup *backup, char path[WAL__PATH_MAX],
                                      struct wal__io_stat *stat)
@@ -633,7 +625,7 @@ static enum wal_status lock_dest(struct backup *backup, struct wal_error *error)
     enum wal_status status;
     int err = 0;
 
-    dest_path(backup, "LOCK", path);
+    wal__env_path(&backup->dest, path, "LOCK");
     status = io->open(io->ctx, path, WAL__IO_WRITE | WAL__IO_CREATE, &backup->dest_lock, &err);
     if (status == WAL_OK) {
         status = io->lock(io->ctx, backup->dest_lock, WAL__LOCK_PARTICIPANT, WAL__IO_LOCK_EXCLUSIVE,
@@ -705,7 +697,7 @@ enum wal_status wal__backup_make_pack(const struct backup *backup, struct wal_er
     enum wal_status status;
     int err = 0;
 
-    dest_path(backup, "pack", path);
+    wal__env_path(&backup->dest, path, "pack");
     status = io->make_directory(io->ctx, path, &err);
     if (status == WAL_EEXISTS) {
         return WAL_OK;
@@ -724,7 +716,7 @@ enum wal_status wal__backup_remove_derived(const struct backup *backup, struct w
     char paths[1 + WAL__LOG_COUNT][WAL__PATH_MAX];
     bool removed = false;
 
-    dest_path(backup, "index/catalogue", paths[0]);
+    wal__env_path(&backup->dest, paths[0], "index/catalogue");
     for (uint32_t i = 0; i < WAL__LOG_COUNT; i++) {
         const struct wal__segment *newest = backup->streams[i].newest;
 
@@ -1060,10 +1052,8 @@ static enum wal_status remove_temporaries(const struct backup *backup,
     char path[WAL__PATH_MAX];
     enum wal_status status;
     int err = 0;
-    int size =
-        snprintf(path, sizeof(path), "%s/%s", stream->dest.env->root, stream->dest.directory);
 
-    WAL__ASSERT(size > 0 && size < (int)sizeof(path));
+    wal__env_path(stream->dest.env, path, "%s", stream->dest.directory);
     status = io->list(io->ctx, path, remove_temporary, &removal, &err);
     if (status != WAL_OK && status != WAL_ENOTFOUND) {
         return wal__fail_at(error, status, err, path, 0, "cannot remove what a backup left");

@@ -56,9 +56,8 @@ enum wal_status wal__damaged_file_open(struct wal__damaged_file *file, const str
     struct wal__file *opened = NULL;
     enum wal_status status;
     int err = 0;
-    int size = snprintf(path, sizeof(path), "%s/%s", env->root, name);
 
-    WAL__ASSERT(size > 0 && size < WAL__PATH_MAX);
+    wal__env_path(env, path, "%s", name);
     memset(file, 0, sizeof(*file));
     status = io->open(io->ctx, path, 0, &opened, &err);
     return status == WAL_OK ? take_file(file, env, opened, false) : status;
@@ -323,9 +322,8 @@ enum wal_status wal__damaged_list(const struct wal__damaged_store *store, const 
     char path[WAL__PATH_MAX];
     struct wal__file *file = NULL;
     int err = 0;
-    int size = snprintf(path, sizeof(path), "%s/%s", store->env.root, directory);
 
-    WAL__ASSERT(size > 0 && size < (int)sizeof(path));
+    wal__env_path(&store->env, path, "%s", directory);
     if (io->open(io->ctx, path, 0, &file, &err) == WAL_OK) {
         io->close(io->ctx, file);
         return WAL_ENOTFOUND;

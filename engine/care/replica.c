@@ -53,9 +53,8 @@ static enum wal_status replica_make_pack(const struct wal_replica *replica, stru
     char path[WAL__PATH_MAX];
     enum wal_status status;
     int err = 0;
-    int size = snprintf(path, sizeof(path), "%s/pack", replica->env.root);
 
-    WAL__ASSERT(size > 0 && size < (int)sizeof(path));
+    wal__env_path(&replica->env, path, "pack");
     status = io->make_directory(io->ctx, path, &err);
     if (status == WAL_OK || status == WAL_EEXISTS) {
         status = io->sync_directory(io->ctx, replica->env.root, &err);
@@ -145,9 +144,8 @@ static enum wal_status lock(struct wal_replica *replica, struct wal_error *error
     char path[WAL__PATH_MAX];
     enum wal_status status;
     int err = 0;
-    int size = snprintf(path, sizeof(path), "%s/LOCK", replica->env.root);
 
-    WAL__ASSERT(size > 0 && size < (int)sizeof(path));
+    wal__env_path(&replica->env, path, "LOCK");
     status = io->open(io->ctx, path, WAL__IO_WRITE | WAL__IO_CREATE, &replica->lock, &err);
     if (status == WAL_OK) {
         status = io->lock(io->ctx, replica->lock, WAL__LOCK_COMPACT, WAL__IO_LOCK_EXCLUSIVE, &err);
@@ -833,9 +831,8 @@ static enum wal_status clear_index(const struct wal_replica *replica, struct wal
     char path[WAL__PATH_MAX];
     enum wal_status status;
     int err = 0;
-    int size = snprintf(path, sizeof(path), "%s/index", replica->env.root);
 
-    WAL__ASSERT(size > 0 && size < (int)sizeof(path));
+    wal__env_path(&replica->env, path, "index");
     wal__buf_init(&names.text, replica->env.heap);
     status = io->list(io->ctx, path, add_name, &names, &err);
     for (size_t at = 0; at < names.text.size && status == WAL_OK; at += WAL__PATH_MAX) {
@@ -984,11 +981,10 @@ static enum wal_status remove_catalogue(const struct wal_replica *replica, struc
     char path[WAL__PATH_MAX];
     enum wal_status status;
     int err = 0;
-    int size = snprintf(path, sizeof(path), "%s/index/catalogue", replica->env.root);
 
-    WAL__ASSERT(size > 0 && size < (int)sizeof(path));
+    wal__env_path(&replica->env, path, "index/catalogue");
     status = io->unlink(io->ctx, path, &err);
-    path[size - (int)sizeof("catalogue")] = '\0';
+    *strrchr(path, '/') = '\0';
     if (status == WAL_OK) {
         status = io->sync_directory(io->ctx, path, &err);
     }

@@ -30,7 +30,6 @@
 #include "engine/log/control.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "engine/base/error.h"
@@ -783,15 +782,13 @@ enum wal_status wal__control_open(struct wal__control *control, const struct wal
     struct open_wait wait;
     enum wal_status status;
     int err = 0;
-    int size;
 
     memset(control, 0, sizeof(*control));
     control->env = env;
     pthread_mutex_init(&control->guard_mutex, NULL);
     control->process_id = env->io->process_id(env->io->ctx);
     control->process_start_time = env->io->process_start_time(env->io->ctx, control->process_id);
-    size = snprintf(control->path, sizeof(control->path), "%s/LOCK", env->root);
-    WAL__ASSERT(size > 0 && size < (int)sizeof(control->path));
+    wal__env_path(env, control->path, "LOCK");
     if (env->read_only) {
         open_page_read_only(control);
         return WAL_OK;

@@ -86,10 +86,8 @@ void wal__mapped_file_close(const struct wal__env *env, struct wal__mapped_file 
 void wal__index_path(const struct wal__env *env, uint32_t log_id, uint64_t id,
                      char out[WAL__PATH_MAX])
 {
-    int size = snprintf(out, WAL__PATH_MAX, "%s/index/%s%016" PRIx64 ".idx", env->root,
-                        log_id == WAL__LOG_ID_PACK ? "pack-" : "", id);
-
-    WAL__ASSERT(size > 0 && size < WAL__PATH_MAX);
+    wal__env_path(env, out, "index/%s%016" PRIx64 ".idx", log_id == WAL__LOG_ID_PACK ? "pack-" : "",
+                  id);
 }
 
 static void unlock(struct wal__index_writer *writer)
@@ -204,8 +202,7 @@ enum wal_status wal__index_sync_directory(const struct wal__log *log)
     enum wal_status status;
     int err = 0;
 
-    wal__index_path(env, log->log_id, 0, path);
-    *strrchr(path, '/') = '\0';
+    wal__env_path(env, path, "index");
     status = wal__control_sync_directory(log->control, env->io, path, &err);
     /* A store may be without the directory: it has derived files only. */
     return status == WAL_ENOTFOUND ? WAL_OK : status;

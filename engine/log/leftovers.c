@@ -13,7 +13,6 @@
  * not hold, nor one that anything names. An index file of search that stays belongs to the segment
  * that has its id in log/.
  */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -239,13 +238,11 @@ static enum wal_status remove_temporary(void *ctx, const char *name)
     const struct wal__io *io = env->io;
     char path[WAL__PATH_MAX];
     enum wal_status status;
-    int size;
 
     if (!removal->is_temporary(removal, name)) {
         return WAL_OK;
     }
-    size = snprintf(path, sizeof(path), "%s/%s/%s", env->root, removal->directory, name);
-    WAL__ASSERT(size > 0 && size < (int)sizeof(path));
+    wal__env_path(env, path, "%s/%s", removal->directory, name);
     status = io->unlink(io->ctx, path, &removal->sys_errno);
     if (status == WAL_OK) {
         removal->has_removed = true;
@@ -263,9 +260,8 @@ static void remove_all(struct removal *removal, const char *directory,
     char path[WAL__PATH_MAX];
     enum wal_status status;
     int err = 0;
-    int size = snprintf(path, sizeof(path), "%s/%s", env->root, directory);
 
-    WAL__ASSERT(size > 0 && size < (int)sizeof(path));
+    wal__env_path(env, path, "%s", directory);
     removal->directory = directory;
     removal->is_temporary = is_temporary;
     status = env->io->list(env->io->ctx, path, remove_temporary, removal, &err);
@@ -435,14 +431,6 @@ static enum wal_status add_name(void *ctx, const char *name)
     return wal__buf_append(&sweep->names, copy, sizeof(copy));
 }
 
-static void make_path(const struct wal__env *env, const char *directory, const char *name,
-                      char out[WAL__PATH_MAX])
-{
-    int size = snprintf(out, WAL__PATH_MAX, "%s/%s/%s", env->root, directory, name);
-
-    WAL__ASSERT(size > 0 && size < WAL__PATH_MAX);
-}
-
 /* Reads the first `size` bytes of a file. */
 static enum wal_status read_start(const struct wal__env *env, const char *path, uint8_t *bytes,
                                   size_t size)
@@ -503,7 +491,7 @@ static enum wal_status sweep_file(struct sweep *sweep, const char *name, struct 
     if (!wal__search_file_is_name(name, &id, &kind, &is_temporary)) {
         return WAL_OK;
     }
-    make_path(env, "index", name, path);
+    wal__env_path(env, path, "%s/%s", "index", name);
     if (!is_temporary && belongs(env, path, id)) {
         return WAL_OK;
     }
@@ -534,10 +522,9 @@ enum wal_status wal__search_files_sweep(const struct wal__env *env,
     struct sweep sweep = {.env = env};
     char path[WAL__PATH_MAX];
     int err = 0;
-    int size = snprintf(path, sizeof(path), "%s/index", env->root);
     enum wal_status status;
 
-    WAL__ASSERT(size > 0 && size < (int)sizeof(path));
+    wal__env_path(env, path, "index");
     wal__buf_init(&sweep.names, env->heap);
     do {
         sweep.was_named = false;

@@ -23,7 +23,6 @@
 #include "engine/log/log.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -359,13 +358,11 @@ static enum wal_status list_ids(const struct wal__log *log, struct listing *list
     char path[WAL__PATH_MAX];
     enum wal_status status;
     int err = 0;
-    int size;
 
     memset(listing, 0, sizeof(*listing));
     listing->has_shadows = log->env->has_shadows;
     wal__buf_init(ids, log->env->heap);
-    size = snprintf(path, sizeof(path), "%s/%s", log->env->root, log->directory);
-    WAL__ASSERT(size > 0 && size < (int)sizeof(path));
+    wal__env_path(log->env, path, "%s", log->directory);
     status = io->list(io->ctx, path, collect_id, listing, &err);
     if (status == WAL_ENOTFOUND) {
         return WAL_OK;

@@ -46,17 +46,13 @@ static const uint8_t zeros[ZEROS_SIZE];
 void wal__segment_path(const struct wal__env *env, const char *directory, uint64_t id,
                        char out[WAL__PATH_MAX])
 {
-    int size = snprintf(out, WAL__PATH_MAX, "%s/%s/%016" PRIx64 ".seg", env->root, directory, id);
-
-    WAL__ASSERT(size > 0 && size < WAL__PATH_MAX);
+    wal__env_path(env, out, "%s/%016" PRIx64 ".seg", directory, id);
 }
 
 void wal__segment_shadow_path(const struct wal__env *env, const char *directory, uint64_t id,
                               char out[WAL__PATH_MAX])
 {
-    int size = snprintf(out, WAL__PATH_MAX, "%s/%s/%016" PRIx64 ".next", env->root, directory, id);
-
-    WAL__ASSERT(size > 0 && size < WAL__PATH_MAX);
+    wal__env_path(env, out, "%s/%016" PRIx64 ".next", directory, id);
 }
 
 static enum wal_status fail_segment(const struct wal__segment *segment, enum wal_status status,

@@ -23,10 +23,7 @@ enum {
 /* The path of the list, or with a name that of a file in it. */
 static void list_path(const struct wal__env *env, const char *name, char out[WAL__PATH_MAX])
 {
-    int size =
-        snprintf(out, WAL__PATH_MAX, "%s/views%s%s", env->root, name[0] != '\0' ? "/" : "", name);
-
-    WAL__ASSERT(size > 0 && size < WAL__PATH_MAX);
+    wal__env_path(env, out, "views%s%s", name[0] != '\0' ? "/" : "", name);
 }
 
 /* WAL_ENOTFOUND: there is no list. A symbolic link is not followed. */

@@ -9,7 +9,6 @@
  * Invariant: a fold's position is the end of a segment that has a successor: it is durable, and
  * healing never cuts it. The image has all of that segment and nothing after it.
  */
-#include <stdio.h>
 #include <string.h>
 
 #include "engine/base/error.h"
@@ -31,9 +30,7 @@ static const uint64_t writer_wait_ns = UINT64_C(10000000000);
 
 void wal__core_catalogue_path(const struct wal__core *core, char out[WAL__PATH_MAX])
 {
-    int size = snprintf(out, WAL__PATH_MAX, "%s/index/catalogue", core->env.root);
-
-    WAL__ASSERT(size > 0 && size < WAL__PATH_MAX);
+    wal__env_path(&core->env, out, "index/catalogue");
 }
 
 /* -------------------------------------------------------------- mapping --- */

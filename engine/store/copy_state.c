@@ -7,7 +7,6 @@
  */
 #include "engine/store/copy_state.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "engine/base/error.h"
@@ -92,7 +91,6 @@ static enum wal_status move(const struct wal__log *log, const struct wal__buf *i
     char path[WAL__PATH_MAX];
     uint64_t id = 0;
     int err = 0;
-    int size;
 
     for (size_t at = 0; at < ids->size && status == WAL_OK; at += sizeof(id)) {
         memcpy(&id, ids->data + at, sizeof(id));
@@ -106,8 +104,7 @@ static enum wal_status move(const struct wal__log *log, const struct wal__buf *i
     if (status != WAL_OK || ids->size == 0) {
         return status; /* a store without content has no directory "pack" */
     }
-    size = snprintf(path, sizeof(path), "%s/%s", log->env->root, log->directory);
-    WAL__ASSERT(size > 0 && size < (int)sizeof(path));
+    wal__env_path(log->env, path, "%s", log->directory);
     status = io->sync_directory(io->ctx, path, &err);
     if (status == WAL_OK && look.is_guard) {
         /* Best effort: a name that does not count. */
@@ -181,12 +178,7 @@ enum {
 
 static const uint8_t magic[8] = {'A', 'G', 'W', 'A', 'L', 'B', 'A', 'K'};
 
-static void state_path(const struct wal__env *env, char out[WAL__PATH_MAX])
-{
-    int size = snprintf(out, WAL__PATH_MAX, "%s/index/backup", env->root);
-
-    WAL__ASSERT(size > 0 && size < WAL__PATH_MAX);
-}
+#define STATE_NAME "index/backup"
 
 void wal__backup_state_read(const struct wal__env *env, const uint8_t uuid[16],
                             struct wal__backup_state *state)
@@ -199,7 +191,7 @@ void wal__backup_state_read(const struct wal__env *env, const uint8_t uuid[16],
     int err = 0;
 
     memset(state, 0, sizeof(*state));
-    state_path(env, path);
+    wal__env_path(env, path, STATE_NAME);
     if (io->open(io->ctx, path, 0, &file, &err) != WAL_OK) {
         return;
     }
@@ -241,7 +233,7 @@ enum wal_status wal__backup_state_write(const struct wal__env *env, const uint8_
         wal__put64(at + AT_DOUBTS + i * 8, state->streams[i].doubt);
     }
     wal__put32(at + AT_CRC, wal__crc32(0, at, AT_CRC));
-    state_path(env, path);
+    wal__env_path(env, path, STATE_NAME);
     status = wal__index_writer_open(&writer, env, NULL, 0, path);
     if (status == WAL_OK) {
         status = wal__index_writer_write(&writer, at, sizeof(at));
@@ -265,7 +257,7 @@ enum wal_status wal__backup_state_doubt(const struct wal__env *env, uint32_t log
 
     WAL__ASSERT(log_id < WAL__LOG_COUNT);
     wal__put64(bytes, id);
-    state_path(env, path);
+    wal__env_path(env, path, STATE_NAME);
     status = io->open(io->ctx, path, WAL__IO_WRITE, &file, &err);
     if (status == WAL_OK) {
         status = wal__io_write_full(io, file, &iov, 1, AT_DOUBTS + log_id * UINT64_C(8), &err);

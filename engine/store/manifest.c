@@ -8,18 +8,10 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "engine/base/error.h"
 #include "format/bytes/assert.h"
-
-static void build_path(const struct wal__env *env, const char *name, char out[WAL__PATH_MAX])
-{
-    int size = snprintf(out, WAL__PATH_MAX, "%s/%s", env->root, name);
-
-    WAL__ASSERT(size > 0 && size < WAL__PATH_MAX);
-}
 
 enum wal_status wal__manifest_probe(const struct wal__env *env, bool *exists,
                                     struct wal_error *error)
@@ -44,7 +36,7 @@ enum wal_status wal__manifest_probe(const struct wal__env *env, bool *exists,
         return wal__fail_at(error, status, err, env->root, 0, "cannot examine the directory");
     }
     /* By opening it: a link that leads nowhere is no missing file. */
-    build_path(env, "MANIFEST", path);
+    wal__env_path(env, path, "MANIFEST");
     status = io->open(io->ctx, path, 0, &file, &err);
     if (status == WAL_OK) {
         io->close(io->ctx, file);
@@ -69,7 +61,7 @@ enum wal_status wal__manifest_check_directories(const struct wal__env *env, stru
         int err = 0;
 
         /* A directory is EISDIR. */
-        build_path(env, names[i], path);
+        wal__env_path(env, path, "%s", names[i]);
         if (io->open(io->ctx, path, 0, &file, &err) == WAL_OK) {
             io->close(io->ctx, file);
             return wal__fail_at(error, WAL_EIO, 0, path, 0, "a file is in place of the directory");
@@ -125,7 +117,7 @@ enum wal_status wal__manifest_read(const struct wal__env *env, struct wal__manif
     size_t got = 0;
     int err = 0;
 
-    build_path(env, "MANIFEST", path);
+    wal__env_path(env, path, "MANIFEST");
     memset(manifest, 0, sizeof(*manifest));
     status = io->open(io->ctx, path, 0, &file, &err);
     if (status == WAL_OK) {
@@ -183,7 +175,7 @@ enum wal_status wal__manifest_check_segments(const struct wal__env *env, struct 
     enum wal_status status;
     int err = 0;
 
-    build_path(env, "log", path);
+    wal__env_path(env, path, "log");
     status = io->list(io->ctx, path, refuse_name, NULL, &err);
     if (status != WAL_ENOTSTORE) {
         return WAL_OK;
@@ -215,7 +207,7 @@ enum wal_status wal__manifest_make_directories(const struct wal__env *env, struc
         }
     }
     for (size_t i = 0; i < 2 && status == WAL_OK; i++) {
-        build_path(env, parts[i], path);
+        wal__env_path(env, path, "%s", parts[i]);
         status = io->make_directory(io->ctx, path, &err);
         status = status == WAL_EEXISTS ? WAL_OK : status;
     }
@@ -280,8 +272,8 @@ static enum wal_status write_manifest(const struct wal__env *env, const uint8_t 
     struct wal__file *file = NULL;
     enum wal_status status;
 
-    build_path(env, "MANIFEST", path);
-    build_path(env, "MANIFEST.new", temporary);
+    wal__env_path(env, path, "MANIFEST");
+    wal__env_path(env, temporary, "MANIFEST.new");
     status =
         io->open(io->ctx, temporary, WAL__IO_WRITE | WAL__IO_CREATE | WAL__IO_TRUNCATE, &file, err);
     if (status != WAL_OK) {

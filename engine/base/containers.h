@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "agentwal.h"
@@ -153,6 +154,25 @@ static inline int wal__compare_u64(const void *a, const void *b)
     memcpy(&x, a, sizeof(x));
     memcpy(&y, b, sizeof(y));
     return x < y ? -1 : x > y;
+}
+
+/* Orders items by the two uint64_t at their beginning. */
+static inline int wal__compare_u64_pair(const void *a, const void *b)
+{
+    int order = wal__compare_u64(a, b);
+
+    return order != 0 ? order
+                      : wal__compare_u64((const uint8_t *)a + sizeof(uint64_t),
+                                         (const uint8_t *)b + sizeof(uint64_t));
+}
+
+/* Sorts items of `size` bytes. */
+static inline void wal__buf_sort(struct wal__buf *items, size_t size,
+                                 int (*compare)(const void *a, const void *b))
+{
+    if (items->size > 0) {
+        qsort(items->data, items->size / size, size, compare);
+    }
 }
 
 #endif

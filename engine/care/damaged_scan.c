@@ -6,9 +6,9 @@
  *
  * Invariant: a block that cannot be read costs its own records alone.
  */
-#include <stdlib.h>
 #include <string.h>
 
+#include "engine/base/containers.h"
 #include "engine/care/damaged_store.h"
 #include "format/bytes/assert.h"
 #include "format/segment/frame.h"
@@ -160,17 +160,6 @@ static const struct wal__damaged_block *find_block(struct wal__damaged_blocks *b
     return *status == WAL_OK && fmt == WAL__FMT_OK ? kept : NULL;
 }
 
-static int compare_listed(const void *a, const void *b)
-{
-    const struct listed_record *x = a;
-    const struct listed_record *y = b;
-
-    if (x->sequence != y->sequence) {
-        return x->sequence < y->sequence ? -1 : 1;
-    }
-    return x->offset < y->offset ? -1 : x->offset > y->offset;
-}
-
 /* Passes the records that were added to the visitor, by ascending sequence number, each once.
  * `file` is the segment's. WAL_ENOMEM, or what the visitor returned. */
 static enum wal_status damaged_blocks_visit(struct wal__damaged_blocks *blocks,
@@ -182,9 +171,7 @@ static enum wal_status damaged_blocks_visit(struct wal__damaged_blocks *blocks,
     size_t count = blocks->list.size / sizeof(*list);
     enum wal_status status = WAL_OK;
 
-    if (count > 0) {
-        qsort(list, count, sizeof(*list), compare_listed);
-    }
+    wal__buf_sort(&blocks->list, sizeof(*list), wal__compare_u64_pair);
     for (size_t i = 0; i < count && status == WAL_OK; i++) {
         uint64_t offset = wal__block_offset(list[i].offset);
         const struct wal__damaged_block *kept;

@@ -367,10 +367,7 @@ void wal__live_set_complete(struct wal__live_set *set)
             keep_shared(set, session_at(set, i));
         }
     }
-    if (set->redacted.size > 0) {
-        qsort(set->redacted.data, set->redacted.size / sizeof(uint64_t), sizeof(uint64_t),
-              wal__compare_u64);
-    }
+    wal__buf_sort(&set->redacted, sizeof(uint64_t), wal__compare_u64);
     set->is_complete = true;
 }
 
@@ -606,9 +603,9 @@ enum wal__fate wal__live_set_fate(const struct wal__live_set *set, uint32_t numb
 
 /* A version; by number, key and sequence. */
 struct version {
+    uint64_t number; /* of its session */
     uint64_t key_hash;
     uint64_t sequence;
-    uint32_t number; /* of its session */
     bool is_deletion;
     bool is_seen;
 };
@@ -642,25 +639,8 @@ static int compare_versions(const void *a, const void *b)
     const struct version *x = a;
     const struct version *y = b;
 
-    if (x->number != y->number) {
-        return x->number < y->number ? -1 : 1;
-    }
-    if (x->key_hash != y->key_hash) {
-        return x->key_hash < y->key_hash ? -1 : 1;
-    }
-    return x->sequence < y->sequence ? -1 : x->sequence > y->sequence;
-}
-
-/* By key, the newest first. */
-static int compare_seen(const void *a, const void *b)
-{
-    const struct candidate_version *x = a;
-    const struct candidate_version *y = b;
-
-    if (x->key_hash != y->key_hash) {
-        return x->key_hash < y->key_hash ? -1 : 1;
-    }
-    return x->sequence > y->sequence ? -1 : x->sequence < y->sequence;
+    return x->number != y->number ? wal__compare_u64(x, y)
+                                  : wal__compare_u64_pair(&x->key_hash, &y->key_hash);
 }
 
 /* --- collecting ----------------------------------------------------------- */
@@ -711,30 +691,14 @@ static enum wal_status collect_index(struct dead_documents *dead, const struct c
 
 /* --- who sees what -------------------------------------------------------- */
 
-/* The rank of the first version of a session, or of one after it. */
-static size_t first_of(const struct dead_documents *dead, uint32_t number)
-{
-    size_t low = 0;
-    size_t high = version_count(dead);
-
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-
-        if (version_at(dead, middle)->number < number) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low;
-}
-
 /* Adds the versions of one session before a sequence. */
 static enum wal_status add_seen(struct dead_documents *dead, uint32_t number, uint64_t limit)
 {
     enum wal_status status = WAL_OK;
 
-    for (size_t i = first_of(dead, number);
+    for (size_t i =
+             wal__lower_bound(dead->versions.data, version_count(dead), sizeof(struct version),
+                              offsetof(struct version, number), number);
          i < version_count(dead) && version_at(dead, i)->number == number && status == WAL_OK;
          i++) {
         const struct version *version = version_at(dead, i);
@@ -750,10 +714,11 @@ static enum wal_status add_seen(struct dead_documents *dead, uint32_t number, ui
 /* Marks what one session sees. What it descends from has a lower number. */
 static enum wal_status mark_seen(struct dead_documents *dead, uint32_t number)
 {
-    const uint32_t lowest = version_at(dead, 0)->number;
+    const uint64_t lowest = version_at(dead, 0)->number;
     uint64_t limit = UINT64_MAX;
     enum wal_status status = WAL_OK;
     struct candidate_version *items;
+    size_t count;
 
     dead->seen.size = 0;
     while (number >= lowest && limit != 0 && status == WAL_OK) {
@@ -765,11 +730,10 @@ static enum wal_status mark_seen(struct dead_documents *dead, uint32_t number)
         limit = fork.record;
     }
     items = (void *)dead->seen.data;
-    if (dead->seen.size > 0) {
-        qsort(items, dead->seen.size / sizeof(*items), sizeof(*items), compare_seen);
-    }
-    for (size_t i = 0; i < dead->seen.size / sizeof(*items); i++) {
-        if (i == 0 || items[i].key_hash != items[i - 1].key_hash) {
+    count = dead->seen.size / sizeof(*items);
+    wal__buf_sort(&dead->seen, sizeof(*items), wal__compare_u64_pair);
+    for (size_t i = 0; i < count; i++) {
+        if (i + 1 == count || items[i].key_hash != items[i + 1].key_hash) {
             version_at(dead, items[i].rank)->is_seen = true;
         }
     }
@@ -783,7 +747,7 @@ static enum wal_status mark_all(struct dead_documents *dead)
     uint32_t number;
 
     for (size_t i = 0; i < version_count(dead) && status == WAL_OK; i++) {
-        number = version_at(dead, i)->number;
+        number = (uint32_t)version_at(dead, i)->number;
         if ((i == 0 || number != version_at(dead, i - 1)->number) &&
             !wal__live_set_is_deleted(set, number)) {
             status = mark_seen(dead, number);
@@ -807,7 +771,7 @@ static enum wal_status add_dead(const struct dead_documents *dead, struct wal__b
 
         if (next == NULL || next->number != version->number ||
             next->key_hash != version->key_hash) {
-            is_over = wal__live_set_is_deleted(set, version->number);
+            is_over = wal__live_set_is_deleted(set, (uint32_t)version->number);
         }
         if (version->is_deletion) {
             is_over = true;
@@ -815,9 +779,7 @@ static enum wal_status add_dead(const struct dead_documents *dead, struct wal__b
             status = wal__buf_append(out, &version->sequence, sizeof(version->sequence));
         }
     }
-    if (out->size > 0) {
-        qsort(out->data, out->size / sizeof(uint64_t), sizeof(uint64_t), wal__compare_u64);
-    }
+    wal__buf_sort(out, sizeof(uint64_t), wal__compare_u64);
     return status;
 }
 
@@ -834,7 +796,7 @@ enum wal_status wal__dead_documents_find(const struct compaction *compaction, st
         status = collect_index(&dead, &compaction->candidates[i]);
     }
     if (status == WAL_OK && version_count(&dead) > 0) {
-        qsort(dead.versions.data, version_count(&dead), sizeof(struct version), compare_versions);
+        wal__buf_sort(&dead.versions, sizeof(struct version), compare_versions);
         status = mark_all(&dead);
         if (status == WAL_OK) {
             status = add_dead(&dead, out);

@@ -626,24 +626,6 @@ static void plan_session(struct wal__transfer *transfer, struct wal__transfer_se
 
 /* --- the plan ------------------------------------------------------------- */
 
-static int compare_redactions(const void *a, const void *b)
-{
-    const struct wal__transfer_redaction *x = a;
-    const struct wal__transfer_redaction *y = b;
-
-    if (x->target != y->target) {
-        return x->target < y->target ? -1 : 1;
-    }
-    return x->position < y->position ? -1 : x->position > y->position;
-}
-
-static void sort(struct wal__buf *items, size_t size, int (*compare)(const void *, const void *))
-{
-    if (items->size > 0) {
-        qsort(items->data, items->size / size, size, compare);
-    }
-}
-
 /* Finds the sessions and the records to repeat. */
 static void transfer_plan(struct wal__transfer *transfer)
 {
@@ -657,8 +639,9 @@ static void transfer_plan(struct wal__transfer *transfer)
             plan_session(transfer, session);
         }
     }
-    sort(&transfer->events, sizeof(struct wal__transfer_event), wal__compare_u64);
-    sort(&transfer->redactions, sizeof(struct wal__transfer_redaction), compare_redactions);
+    wal__buf_sort(&transfer->events, sizeof(struct wal__transfer_event), wal__compare_u64);
+    wal__buf_sort(&transfer->redactions, sizeof(struct wal__transfer_redaction),
+                  wal__compare_u64_pair);
 }
 
 /* --- the transfer --------------------------------------------------------- */

@@ -300,7 +300,7 @@ void wal__transfer_branch_id(const struct wal__transfer *transfer, struct wal__s
 /* A version of a document. */
 struct wal__transfer_version {
     uint64_t key_hash;
-    size_t record; /* rank of its record */
+    uint64_t record; /* rank of its record */
     struct wal__digest digest;
     bool is_deletion;
     bool is_erased; /* the same: a deletion before a deletion (SPEC.md 3.9) */

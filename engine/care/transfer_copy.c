@@ -388,17 +388,6 @@ struct seen {
     bool is_deletion;
 };
 
-static int compare_seen(const void *a, const void *b)
-{
-    const struct seen *x = a;
-    const struct seen *y = b;
-
-    if (x->key_hash != y->key_hash) {
-        return x->key_hash < y->key_hash ? -1 : 1;
-    }
-    return x->sequence > y->sequence ? -1 : x->sequence < y->sequence;
-}
-
 /* Adds the versions of one session below `limit`. */
 static enum wal_status add_seen(const struct wal__transfer_records *records, uint64_t limit,
                                 struct wal__buf *out)
@@ -447,14 +436,13 @@ static enum wal_status list_seen(struct wal__transfer *transfer, struct wal__cor
             status = add_seen(records, limit, out);
         }
     }
-    if (out->size > 0) {
-        qsort(out->data, out->size / sizeof(*items), sizeof(*items), compare_seen);
-    }
+    wal__buf_sort(out, sizeof(*items), wal__compare_u64_pair);
     items = (void *)out->data;
     for (size_t i = 0; i < out->size / sizeof(*items); i++) {
-        if (kept == 0 || items[kept - 1].key_hash != items[i].key_hash) {
-            items[kept++] = items[i];
+        if (kept > 0 && items[kept - 1].key_hash == items[i].key_hash) {
+            kept--; /* it is older */
         }
+        items[kept++] = items[i];
     }
     out->size = kept * sizeof(*items);
     return status == WAL_OK

@@ -95,10 +95,7 @@ enum wal_status wal__transfer_collect(struct wal__core *core, uint32_t number,
         status = WAL_OK;
     }
     wal__core_unlock(core);
-    if (records->hidden.size > 0) {
-        qsort(records->hidden.data, records->hidden.size / sizeof(uint64_t), sizeof(uint64_t),
-              wal__compare_u64);
-    }
+    wal__buf_sort(&records->hidden, sizeof(uint64_t), wal__compare_u64);
     return status == WAL_OK
                ? WAL_OK
                : wal__fail(error, status, "cannot read the index: %s", wal_status_text(status));
@@ -645,17 +642,6 @@ enum wal_status wal__transfer_compare_entries(struct wal__transfer *transfer,
 
 /* --- versions of documents ------------------------------------------------ */
 
-static int compare_versions(const void *a, const void *b)
-{
-    const struct wal__transfer_version *x = a;
-    const struct wal__transfer_version *y = b;
-
-    if (x->key_hash != y->key_hash) {
-        return x->key_hash < y->key_hash ? -1 : 1;
-    }
-    return x->record < y->record ? -1 : x->record > y->record;
-}
-
 /* Compaction leaves a deletion where a version was that nobody sees. */
 static void mark_erased(struct wal__buf *versions)
 {
@@ -694,10 +680,7 @@ enum wal_status wal__transfer_list_versions(struct wal__transfer *transfer, stru
             status = wal__buf_append(out, &version, sizeof(version));
         }
     }
-    if (out->size > 0) {
-        qsort(out->data, out->size / sizeof(struct wal__transfer_version),
-              sizeof(struct wal__transfer_version), compare_versions);
-    }
+    wal__buf_sort(out, sizeof(struct wal__transfer_version), wal__compare_u64_pair);
     mark_erased(out);
     return status;
 }

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/base/containers.h"
 #include "engine/base/error.h"
 #include "engine/session/doc_cursor.h"
 #include "engine/store/input_text.h"
@@ -518,7 +519,7 @@ enum {
     CHECKPOINTS_TRIED_MAX = 16 /* checkpoints to try, of any root */
 };
 
-/* A checkpoint that is not deleted. */
+/* A checkpoint that is not deleted; by default in this order. */
 struct item {
     /* sequence of its first version after the last deletion */
     uint64_t created_sequence;
@@ -533,15 +534,6 @@ struct wal_checkpoint_cursor {
     size_t next;
     struct wal__checkpoint current;
 };
-
-static int compare_created(const void *left, const void *right)
-{
-    const struct item *a = left;
-    const struct item *b = right;
-
-    return a->created_sequence < b->created_sequence ? -1
-                                                     : a->created_sequence > b->created_sequence;
-}
 
 static int compare_newest(const void *left, const void *right)
 {
@@ -627,10 +619,8 @@ enum wal_status wal__checkpoint_cursor_open(struct wal_session *session, bool ne
         wal_checkpoint_cursor_close(opened);
         return status;
     }
-    if (opened->items.size > 0) {
-        qsort(opened->items.data, opened->items.size / sizeof(struct item), sizeof(struct item),
-              newest_first ? compare_newest : compare_created);
-    }
+    wal__buf_sort(&opened->items, sizeof(struct item),
+                  newest_first ? compare_newest : wal__compare_u64);
     *checkpoints = opened;
     return WAL_OK;
 }

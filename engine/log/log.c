@@ -338,9 +338,7 @@ static void sort_ids(struct wal__buf *ids)
 {
     size_t size = ids->size;
 
-    if (size > 0) {
-        qsort(ids->data, size / sizeof(uint64_t), sizeof(uint64_t), wal__compare_u64);
-    }
+    wal__buf_sort(ids, sizeof(uint64_t), wal__compare_u64);
     ids->size = 0;
     for (size_t at = 0; at < size; at += sizeof(uint64_t)) {
         if (at == 0 || wal__compare_u64(ids->data + at, ids->data + at - sizeof(uint64_t))) {

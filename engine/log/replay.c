@@ -168,9 +168,7 @@ static enum wal_status apply_blocks(struct wal__log *log, const struct wal__segm
         at += wal__frame_total_size(frame.stored_size);
     }
     count = replay.list.size / sizeof(struct block_record);
-    if (count > 0) {
-        qsort(replay.list.data, count, sizeof(struct block_record), wal__compare_u64);
-    }
+    wal__buf_sort(&replay.list, sizeof(struct block_record), wal__compare_u64);
     for (size_t i = 0; i < count && status == WAL_OK; i++) {
         status =
             apply_listed(&replay, (struct block_record *)(void *)replay.list.data + i, clock_ms);

@@ -482,15 +482,6 @@ enum wal_status wal__transfer_compare_forks(struct wal__transfer *transfer,
 
 /* --- entries -------------------------------------------------------------- */
 
-static bool same_payload(const struct wal__entry_record *a, const struct wal__entry_record *b)
-{
-    if (a->digest == NULL || b->digest == NULL) {
-        return a->digest == b->digest && wal__span_equal(a->payload, b->payload);
-    }
-    return a->payload_size == b->payload_size &&
-           memcmp(a->digest, b->digest, WAL__DIGEST_SIZE) == 0;
-}
-
 static bool same_parent(struct wal__transfer *transfer, const struct wal__transfer_session *session,
                         const struct wal__transfer_record *a, const struct wal__transfer_record *b,
                         enum wal_status *status)
@@ -543,7 +534,8 @@ static bool same_entry(struct wal__transfer *transfer, const struct wal__transfe
     return wal__span_equal(from.id, to.id) && from.form == to.form &&
            wal__span_equal(from.type, to.type) && wal__span_equal(from.time, to.time) &&
            wal__span_equal(from.run, to.run) &&
-           (is_hidden || (wal__span_equal(from.meta, to.meta) && same_payload(&from, &to)));
+           (is_hidden ||
+            (wal__span_equal(from.meta, to.meta) && wal__entry_record_same_payload(&from, &to)));
 }
 
 /* Returns whether the entry is a redaction that `from` has in another session.

@@ -819,15 +819,6 @@ static uint64_t *stream_head(struct resolver *resolver, uint32_t stream)
     return &resolver->heads[stream];
 }
 
-static bool same_payload(const struct wal__entry_record *a, const struct wal__entry_record *b)
-{
-    if (a->digest == NULL || b->digest == NULL) {
-        return a->digest == b->digest && wal__span_equal(a->payload, b->payload);
-    }
-    return a->payload_size == b->payload_size &&
-           memcmp(a->digest, b->digest, WAL__DIGEST_SIZE) == 0;
-}
-
 /* Whether the entry equals the existing one, or what compaction left of it; a time counts only if
  * the caller set it. */
 static bool same_content(const struct wal__batch_entry *item, const struct wal__frame *frame,
@@ -844,7 +835,8 @@ static bool same_content(const struct wal__batch_entry *item, const struct wal__
     return frame->stream == existing->stream && frame->kind == existing->kind && a.form == b.form &&
            wal__span_equal(a.type, b.type) &&
            (!item->has_time || wal__span_equal(a.time, b.time)) && wal__span_equal(a.run, b.run) &&
-           (b.is_erased || (wal__span_equal(a.meta, b.meta) && same_payload(&a, &b)));
+           (b.is_erased ||
+            (wal__span_equal(a.meta, b.meta) && wal__entry_record_same_payload(&a, &b)));
 }
 
 static enum wal_status reject_duplicate(struct resolver *resolver, struct wal__span id)

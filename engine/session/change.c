@@ -203,10 +203,13 @@ static enum wal_status resolve_delete(void *ctx, struct wal__op *op)
     return expected == NULL ? WAL_OK : wal__session_check_sequence(&summary, *expected, &op->error);
 }
 
-/* expected: of a TOMBSTONE, or null. */
-static enum wal_status commit_empty_record(struct wal__core *core, uint32_t number,
-                                           uint64_t text_size, enum wal__frame_type type,
-                                           const uint64_t *expected, struct wal_error *error)
+/* resolve: with `expected`, which may be null, as the request. written, unless null, is raised when
+ * a record was written. */
+static enum wal_status
+commit_empty_record(struct wal__core *core, uint32_t number, uint64_t text_size,
+                    enum wal__frame_type type,
+                    enum wal_status (*resolve)(void *ctx, struct wal__op *op),
+                    const uint64_t *expected, uint64_t *written, struct wal_error *error)
 {
     uint64_t sequence = expected != NULL ? *expected : 0;
     struct wal__op *op = wal__op_create(&core->ops);
@@ -221,10 +224,13 @@ static enum wal_status commit_empty_record(struct wal__core *core, uint32_t numb
     frame->frame.type = (uint8_t)type;
     frame->frame.session = number;
     op->request = expected != NULL ? &sequence : NULL;
-    op->resolve = type == WAL__FRAME_TOMBSTONE ? resolve_delete : resolve_accept;
+    op->resolve = resolve;
     wal__op_finish(op);
     op->reservation.texts = text_size;
     status = wal__session_commit(core, op, error);
+    if (written != NULL) {
+        *written += status == WAL_OK && op->written;
+    }
     wal__op_release(op);
     return status;
 }
@@ -232,7 +238,8 @@ static enum wal_status commit_empty_record(struct wal__core *core, uint32_t numb
 enum wal_status wal__session_accept_damage(struct wal__core *core, uint32_t number,
                                            uint64_t text_size, struct wal_error *error)
 {
-    return commit_empty_record(core, number, text_size, WAL__FRAME_ACCEPT, NULL, error);
+    return commit_empty_record(core, number, text_size, WAL__FRAME_ACCEPT, resolve_accept, NULL,
+                               NULL, error);
 }
 
 enum {
@@ -713,30 +720,6 @@ static enum wal_status resolve_empty(void *ctx, struct wal__op *op)
     return status == WAL_ENOTFOUND ? WAL_OK : status;
 }
 
-/* text_size: that of its summary, in bytes. */
-static enum wal_status delete_trashed(struct wal__core *core, uint32_t number, uint64_t text_size,
-                                      uint64_t *count, struct wal_error *error)
-{
-    struct wal__op *op = wal__op_create(&core->ops);
-    struct wal__op_frame *frame;
-    enum wal_status status;
-    uint8_t *payload;
-
-    if (op == NULL || wal__op_add_frame(op, 0, &frame, &payload) != WAL_OK) {
-        wal__op_release(op);
-        return wal__no_memory(error);
-    }
-    frame->frame.type = WAL__FRAME_TOMBSTONE;
-    frame->frame.session = number;
-    op->resolve = resolve_empty;
-    wal__op_finish(op);
-    op->reservation.texts = text_size;
-    status = wal__session_commit(core, op, error);
-    *count += status == WAL_OK && op->written;
-    wal__op_release(op);
-    return status;
-}
-
 /* Finds the first session in the trash from a number on; WAL_ENOTFOUND when there is none. */
 static enum wal_status find_trashed(struct wal__core *core, uint32_t from, uint32_t *number,
                                     uint64_t *text_size, struct wal_error *error)
@@ -776,7 +759,8 @@ enum wal_status wal__trash_empty(struct wal__core *core, uint64_t *count, struct
     while (status == WAL_OK) {
         status = find_trashed(core, number + 1, &number, &text_size, error);
         if (status == WAL_OK) {
-            status = delete_trashed(core, number, text_size, count, error);
+            status = commit_empty_record(core, number, text_size, WAL__FRAME_TOMBSTONE,
+                                         resolve_empty, NULL, count, error);
         } else if (wal__core_invalidate_derived(core, status, &looked)) {
             status = WAL_OK;
         }
@@ -1027,11 +1011,12 @@ enum wal_status wal_session_remove(struct wal_session *session,
     expected = (own.flags & WAL_SESSION_REMOVE_EXPECT) != 0 ? &own.expected_sequence : NULL;
     for (bool again = status == WAL_OK; again;
          again = wal__core_invalidate_derived(session->core, status, &looked)) {
-        status = (own.flags & WAL_SESSION_REMOVE_TRASH) != 0
-                     ? set_flag(session->core, session->number, WAL__SESSION_RECORD_TRASHED, true,
-                                expected, error)
-                     : commit_empty_record(session->core, session->number, session->text_size,
-                                           WAL__FRAME_TOMBSTONE, expected, error);
+        status =
+            (own.flags & WAL_SESSION_REMOVE_TRASH) != 0
+                ? set_flag(session->core, session->number, WAL__SESSION_RECORD_TRASHED, true,
+                           expected, error)
+                : commit_empty_record(session->core, session->number, session->text_size,
+                                      WAL__FRAME_TOMBSTONE, resolve_delete, expected, NULL, error);
     }
     return status;
 }

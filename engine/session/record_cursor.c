@@ -224,39 +224,27 @@ static bool is_wanted(uint8_t type, uint8_t kind)
 
 struct collector {
     struct wal_record_cursor *cursor;
-    uint64_t after; /* sequence */
+    uint64_t after;   /* sequence */
+    uint32_t session; /* whose postings are visited */
 };
 
-static enum wal_status add(const struct collector *collector, uint32_t session,
-                           const struct wal__posting *posting)
+static enum wal_status add(void *ctx, const struct wal__posting *posting, uint64_t position)
 {
+    const struct collector *collector = ctx;
     const struct record_cursor_item item = {.sequence = posting->sequence,
-                                            .session = session,
+                                            .session = collector->session,
                                             .offset = posting->offset,
                                             .type = posting->type};
 
-    if (session == WAL__STORE_NUMBER || posting->sequence <= collector->after ||
+    (void)position;
+    if (item.session == WAL__STORE_NUMBER || posting->sequence <= collector->after ||
         !is_wanted(posting->type, posting->kind)) {
         return WAL_OK;
     }
     return wal__buf_append(&collector->cursor->items, &item, sizeof(item));
 }
 
-static enum wal_status add_encoded(const struct collector *collector, uint32_t session,
-                                   const uint8_t *postings, uint32_t count)
-{
-    enum wal_status status = WAL_OK;
-
-    for (uint32_t i = 0; i < count && status == WAL_OK; i++) {
-        struct wal__posting posting;
-
-        wal__posting_decode(postings + (size_t)i * WAL__POSTING_SIZE, &posting);
-        status = add(collector, session, &posting);
-    }
-    return status;
-}
-
-static enum wal_status add_index(const struct collector *collector, const struct wal__index *index)
+static enum wal_status add_index(struct collector *collector, const struct wal__index *index)
 {
     enum wal_status status = WAL_OK;
 
@@ -266,9 +254,10 @@ static enum wal_status add_index(const struct collector *collector, const struct
         if (wal__index_summary(index, i, &summary) != WAL__FMT_OK) {
             return WAL_ECORRUPT;
         }
-        status = add_encoded(collector, summary.number,
-                             index->postings + (size_t)summary.first_posting * WAL__POSTING_SIZE,
-                             summary.posting_count);
+        collector->session = summary.number;
+        status =
+            wal__postings_visit(index->postings + (size_t)summary.first_posting * WAL__POSTING_SIZE,
+                                summary.posting_count, index->header.id, add, collector);
     }
     return status;
 }
@@ -276,24 +265,10 @@ static enum wal_status add_index(const struct collector *collector, const struct
 /* Adds a session of the tail segment. */
 static enum wal_status add_tail_session(void *ctx, uint32_t number)
 {
-    const struct collector *collector = ctx;
-    const struct wal__core *core = collector->cursor->core;
-    struct wal__tail_postings tail = wal__tail_index_postings(&core->tail_index, number);
-    struct wal__buf postings;
-    enum wal_status status = add_encoded(collector, number, tail.base, tail.base_count);
+    struct collector *collector = ctx;
 
-    wal__buf_init(&postings, core->env.heap);
-    if (status == WAL_OK) {
-        status = wal__tail_index_collect(&core->tail_index, &tail, &postings);
-    }
-    for (size_t at = 0; at < postings.size && status == WAL_OK; at += sizeof(struct wal__posting)) {
-        struct wal__posting posting;
-
-        memcpy(&posting, postings.data + at, sizeof(posting));
-        status = add(collector, number, &posting);
-    }
-    wal__buf_deinit(&postings);
-    return status;
+    collector->session = number;
+    return wal__core_visit_tail(collector->cursor->core, number, add, collector);
 }
 
 static enum wal_status fail_replaced(const struct wal_record_cursor *cursor,
@@ -332,7 +307,7 @@ static enum wal_status collect(struct wal_record_cursor *cursor, uint64_t after,
                                struct wal_error *error)
 {
     struct wal__core *core = cursor->core;
-    const struct collector collector = {cursor, after};
+    struct collector collector = {.cursor = cursor, .after = after};
     const struct wal__index *index;
     enum wal_status status;
 
@@ -341,8 +316,7 @@ static enum wal_status collect(struct wal_record_cursor *cursor, uint64_t after,
         return fail_replaced(cursor, error);
     }
     if (is_in_tail_index(core, cursor->segment)) {
-        status =
-            wal__tail_index_visit_sessions(&core->tail_index, add_tail_session, (void *)&collector);
+        status = wal__tail_index_visit_sessions(&core->tail_index, add_tail_session, &collector);
     } else {
         status = wal__index_set_get(&core->indexes, cursor->segment, &index);
         status = status == WAL_OK          ? add_index(&collector, index)

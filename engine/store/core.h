@@ -367,6 +367,11 @@ typedef enum wal_status wal__posting_fn(void *ctx, const struct wal__posting *po
                                         uint64_t position);
 enum wal_status wal__core_visit_postings(struct wal__core *core, const struct wal__summary *summary,
                                          wal__posting_fn *each, void *ctx) WAL_MUST_USE;
+/* The same for what the tail segment has of a session, and for postings of an index. */
+enum wal_status wal__core_visit_tail(const struct wal__core *core, uint32_t number,
+                                     wal__posting_fn *each, void *ctx) WAL_MUST_USE;
+enum wal_status wal__postings_visit(const uint8_t *postings, uint32_t count, uint64_t segment,
+                                    wal__posting_fn *each, void *ctx) WAL_MUST_USE;
 
 /* handles.c: the summary of a session, also of one in the trash;
  * WAL_ENOTFOUND when it was deleted. State lock for reading. */

@@ -79,9 +79,8 @@ static enum wal_status find_sources(struct wal__core *core, const struct wal__su
     return status;
 }
 
-/* Visits encoded postings of a segment. */
-static enum wal_status visit_encoded(const uint8_t *postings, uint32_t count, uint64_t segment,
-                                     wal__posting_fn *each, void *ctx)
+enum wal_status wal__postings_visit(const uint8_t *postings, uint32_t count, uint64_t segment,
+                                    wal__posting_fn *each, void *ctx)
 {
     enum wal_status status = WAL_OK;
 
@@ -101,8 +100,8 @@ static enum wal_status visit_source(struct wal__core *core, const struct source 
     enum wal_status status = wal__index_set_get(&core->indexes, source->segment, &index);
 
     return status == WAL_OK
-               ? visit_encoded(index->postings + (size_t)source->first * WAL__POSTING_SIZE,
-                               source->count, source->segment, each, ctx)
+               ? wal__postings_visit(index->postings + (size_t)source->first * WAL__POSTING_SIZE,
+                                     source->count, source->segment, each, ctx)
                : status;
 }
 
@@ -111,13 +110,13 @@ static uint64_t tail_segment(const struct wal__core *core)
     return core->log.tail_segment == NULL ? 0 : core->log.tail_segment->id;
 }
 
-static enum wal_status visit_tail(struct wal__core *core, uint32_t number, wal__posting_fn *each,
-                                  void *ctx)
+enum wal_status wal__core_visit_tail(const struct wal__core *core, uint32_t number,
+                                     wal__posting_fn *each, void *ctx)
 {
     struct wal__tail_postings tail = wal__tail_index_postings(&core->tail_index, number);
     uint64_t segment = tail_segment(core);
     struct wal__buf postings;
-    enum wal_status status = visit_encoded(tail.base, tail.base_count, segment, each, ctx);
+    enum wal_status status = wal__postings_visit(tail.base, tail.base_count, segment, each, ctx);
 
     wal__buf_init(&postings, core->env.heap);
     if (status == WAL_OK) {
@@ -149,7 +148,7 @@ enum wal_status wal__core_visit_postings(struct wal__core *core, const struct wa
         status = visit_source(core, &source, each, ctx);
     }
     wal__buf_deinit(&sources);
-    return status == WAL_OK ? visit_tail(core, summary->number, each, ctx) : status;
+    return status == WAL_OK ? wal__core_visit_tail(core, summary->number, each, ctx) : status;
 }
 
 /* --- newest first ------------------------------------------------------- */

@@ -394,6 +394,21 @@ bool wal__first_text_is_client_source(struct wal__json_span string)
     return false;
 }
 
+/* Reads the next member of the open object, but of its value only the beginning. False: there is
+ * none, or *status is a failure. */
+static bool next_member(struct reader *reader, struct wal__json_token *key,
+                        struct wal__json_token *value, enum wal__json_status *status)
+{
+    if (*status == WAL__JSON_OK) {
+        *status = next_token(reader, key);
+    }
+    if (*status != WAL__JSON_OK || key->kind != WAL__JSON_KEY) {
+        return false;
+    }
+    *status = next_token(reader, value);
+    return *status == WAL__JSON_OK;
+}
+
 /* Reads the text of the open object: *text if it is a text block, *part if it has no type and is no
  * thought. */
 static enum wal__json_status read_block(struct reader *reader, struct wal__json_span *text,
@@ -404,13 +419,9 @@ static enum wal__json_status read_block(struct reader *reader, struct wal__json_
     struct wal__json_span candidate = {NULL, 0};
     bool has_type = false;
     bool is_text = true;
+    enum wal__json_status status = WAL__JSON_OK;
 
-    enum wal__json_status status = next_token(reader, &key);
-    while (status == WAL__JSON_OK && key.kind == WAL__JSON_KEY) {
-        status = next_token(reader, &value);
-        if (status != WAL__JSON_OK) {
-            break;
-        }
+    while (next_member(reader, &key, &value, &status)) {
         if (wal__json_string_is(key.span, "type")) {
             has_type = true;
             is_text = wal__json_string_is(value.span, "text") ||
@@ -421,9 +432,6 @@ static enum wal__json_status read_block(struct reader *reader, struct wal__json_
             candidate = characters_of(reader, &value);
         }
         status = skip_rest(reader, &value);
-        if (status == WAL__JSON_OK) {
-            status = next_token(reader, &key);
-        }
     }
     text = has_type ? text : part;
     if (is_text && text->data == NULL && candidate.data != NULL) {
@@ -469,18 +477,11 @@ static enum wal__json_status read_turn(struct reader *reader, struct message *me
 {
     struct wal__json_token key = {0};
     struct wal__json_token value = {0};
+    enum wal__json_status status = WAL__JSON_OK;
 
-    enum wal__json_status status = next_token(reader, &key);
-    while (status == WAL__JSON_OK && key.kind == WAL__JSON_KEY) {
-        status = next_token(reader, &value);
-        if (status == WAL__JSON_OK && wal__json_string_is(key.span, "user_input")) {
-            status = read_input(reader, &value, message);
-        } else if (status == WAL__JSON_OK) {
-            status = skip_rest(reader, &value);
-        }
-        if (status == WAL__JSON_OK) {
-            status = next_token(reader, &key);
-        }
+    while (next_member(reader, &key, &value, &status)) {
+        status = wal__json_string_is(key.span, "user_input") ? read_input(reader, &value, message)
+                                                             : skip_rest(reader, &value);
     }
     return status;
 }
@@ -517,16 +518,10 @@ static enum wal__json_status read_message(struct reader *reader, struct message 
 {
     struct wal__json_token key = {0};
     struct wal__json_token value = {0};
+    enum wal__json_status status = WAL__JSON_OK;
 
-    enum wal__json_status status = next_token(reader, &key);
-    while (status == WAL__JSON_OK && key.kind == WAL__JSON_KEY) {
-        status = next_token(reader, &value);
-        if (status == WAL__JSON_OK) {
-            status = read_member(reader, &key, &value, message);
-        }
-        if (status == WAL__JSON_OK) {
-            status = next_token(reader, &key);
-        }
+    while (next_member(reader, &key, &value, &status)) {
+        status = read_member(reader, &key, &value, message);
     }
     return status;
 }
@@ -544,15 +539,11 @@ static enum wal__json_status read_list(struct reader *reader, struct message *fo
         struct wal__json_token value = {0};
         bool is_object = item.kind == WAL__JSON_OBJECT && found->text.data == NULL;
 
-        while (is_object && (status = next_token(reader, &key)) == WAL__JSON_OK &&
-               key.kind == WAL__JSON_KEY && (status = next_token(reader, &value)) == WAL__JSON_OK) {
+        while (is_object && next_member(reader, &key, &value, &status)) {
             if (wal__json_string_is(key.span, "type")) {
                 type = value;
             }
             status = read_member(reader, &key, &value, &message);
-            if (status != WAL__JSON_OK) {
-                break;
-            }
         }
         if (type.kind == WAL__JSON_STRING && wal__json_string_is(type.span, "user")) {
             reader->type = type;
@@ -573,18 +564,12 @@ static enum wal__json_status read_set(struct reader *reader, struct message *fou
 {
     struct wal__json_token key = {0};
     struct wal__json_token value = {0};
+    enum wal__json_status status = WAL__JSON_OK;
 
-    enum wal__json_status status = next_token(reader, &key);
-    while (status == WAL__JSON_OK && key.kind == WAL__JSON_KEY) {
-        status = next_token(reader, &value);
-        if (status == WAL__JSON_OK) {
-            status = wal__json_string_is(key.span, "messages") && value.kind == WAL__JSON_ARRAY
-                         ? read_list(reader, found)
-                         : skip_rest(reader, &value);
-        }
-        if (status == WAL__JSON_OK) {
-            status = next_token(reader, &key);
-        }
+    while (next_member(reader, &key, &value, &status)) {
+        status = wal__json_string_is(key.span, "messages") && value.kind == WAL__JSON_ARRAY
+                     ? read_list(reader, found)
+                     : skip_rest(reader, &value);
     }
     return status;
 }

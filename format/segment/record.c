@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 
+#include "format/segment/record_blob.h"
 #include "format/segment/segment_fmt.h"
 
 /* OPEN (2.4) */
@@ -687,6 +688,16 @@ enum wal__fmt wal__entry_record_decode(struct wal__span payload, struct wal__ent
     WAL__ASSERT(at == content.data);
     decode_payload(content, out_of_line, entry);
     return WAL__FMT_OK;
+}
+
+bool wal__entry_record_same_payload(const struct wal__entry_record *a,
+                                    const struct wal__entry_record *b)
+{
+    if (a->digest == NULL || b->digest == NULL) {
+        return a->digest == b->digest && wal__span_equal(a->payload, b->payload);
+    }
+    return a->payload_size == b->payload_size &&
+           memcmp(a->digest, b->digest, WAL__DIGEST_SIZE) == 0;
 }
 
 void wal__entry_record_erase(struct wal__entry_record *entry)

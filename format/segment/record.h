@@ -112,6 +112,10 @@ size_t wal__entry_record_size(const struct wal__entry_record *entry);
 void wal__entry_record_encode(const struct wal__entry_record *entry, uint8_t *out);
 enum wal__fmt wal__entry_record_decode(struct wal__span payload, struct wal__entry_record *entry);
 
+/* Whether both have the same payload, by its digest where it is stored as a blob. */
+bool wal__entry_record_same_payload(const struct wal__entry_record *a,
+                                    const struct wal__entry_record *b);
+
 /* Takes meta and payload away. */
 void wal__entry_record_erase(struct wal__entry_record *entry);
 

@@ -644,9 +644,12 @@ static enum wal_status write_bundle(struct wal__bundle_job *job, struct wal_tran
     return status == WAL_OK ? write_file(job, parent, result) : status;
 }
 
-enum wal_status wal_bundle_write(struct wal_store *store, struct wal_slice path,
-                                 const struct wal_transfer_options *options,
-                                 struct wal_transfer_result *result, struct wal_error *error)
+/* Writes or reads a bundle, by `body`. `checked` is the status of the store. */
+static enum wal_status
+run(struct wal_store *store, enum wal_status checked, struct wal_slice path,
+    const struct wal_transfer_options *options, struct wal_transfer_result *result,
+    enum wal_status (*body)(struct wal__bundle_job *job, struct wal_transfer_result *result),
+    struct wal_error *error)
 {
     struct wal_transfer_result done = WAL_INIT(wal_transfer_result);
     struct wal_transfer_options own;
@@ -655,21 +658,27 @@ enum wal_status wal_bundle_write(struct wal_store *store, struct wal_slice path,
                                   .store = store,
                                   .options = &own,
                                   .error = error};
-    enum wal_status status = wal__check_core(store == NULL ? NULL : &store->core, error);
+    enum wal_status status =
+        checked == WAL_OK ? wal__transfer_load(&own, options, result, error) : checked;
 
-    if (status == WAL_OK) {
-        status = wal__transfer_load(&own, options, result, error);
-    }
     if (status != WAL_OK) {
         return status;
     }
     status = bundle_begin(&job, path);
     if (status == WAL_OK && !store->core.env.io->forgets) {
-        status = write_bundle(&job, &done);
+        status = body(&job, &done);
     }
     bundle_end(&job);
     wal__struct_store(WAL__STRUCT(wal_transfer_result), result, &done);
     return status;
+}
+
+enum wal_status wal_bundle_write(struct wal_store *store, struct wal_slice path,
+                                 const struct wal_transfer_options *options,
+                                 struct wal_transfer_result *result, struct wal_error *error)
+{
+    return run(store, wal__check_core(store == NULL ? NULL : &store->core, error), path, options,
+               result, write_bundle, error);
 }
 
 /* --- reading -------------------------------------------------------------- */
@@ -909,28 +918,8 @@ enum wal_status wal_bundle_read(struct wal_store *store, struct wal_slice path,
                                 const struct wal_transfer_options *options,
                                 struct wal_transfer_result *result, struct wal_error *error)
 {
-    struct wal_transfer_result done = WAL_INIT(wal_transfer_result);
-    struct wal_transfer_options own;
-    struct wal__bundle_job job = {.io = &wal__io_posix,
-                                  .heap = &wal__heap_libc,
-                                  .store = store,
-                                  .options = &own,
-                                  .error = error};
-    enum wal_status status = wal__check_writable(store == NULL ? NULL : &store->core, error);
-
-    if (status == WAL_OK) {
-        status = wal__transfer_load(&own, options, result, error);
-    }
-    if (status != WAL_OK) {
-        return status;
-    }
-    status = bundle_begin(&job, path);
-    if (status == WAL_OK && !store->core.env.io->forgets) {
-        status = read_bundle(&job, &done);
-    }
-    bundle_end(&job);
-    wal__struct_store(WAL__STRUCT(wal_transfer_result), result, &done);
-    return status;
+    return run(store, wal__check_writable(store == NULL ? NULL : &store->core, error), path,
+               options, result, read_bundle, error);
 }
 
 int32_t wal_bundle_detect(struct wal_slice path)

@@ -36,24 +36,6 @@
 
 /* --- an earlier branch ---------------------------------------------------- */
 
-/* Reads the summary of a session of `to`; without its texts. */
-static enum wal_status read_numbers(struct wal__transfer *transfer, uint32_t number,
-                                    struct wal__summary *summary)
-{
-    struct wal__core *core = transfer->to;
-    enum wal_status status = wal__core_read_lock(core, &transfer->error);
-
-    if (status != WAL_OK) {
-        return status;
-    }
-    status = wal__catalogue_get(&core->catalogue, number, summary);
-    wal__core_unlock(core);
-    return status == WAL_OK
-               ? WAL_OK
-               : wal__fail(&transfer->error, status, "the catalogue cannot be read: %s",
-                           wal_status_text(status));
-}
-
 /* What a branch of the trunk is. */
 struct place {
     uint32_t trunk;
@@ -67,7 +49,8 @@ static enum wal_status find_place(struct wal__transfer *transfer,
 {
     struct wal__fork_record fork = {0};
     struct wal__summary trunk;
-    enum wal_status status = read_numbers(transfer, session->trunk->number, &trunk);
+    enum wal_status status =
+        wal__transfer_read_numbers(transfer, transfer->to, session->trunk->number, &trunk);
 
     if (status != WAL_OK) {
         return status;
@@ -106,7 +89,8 @@ static enum wal_status try_branch(struct wal__transfer *transfer,
     enum wal__transfer_mark mark = WAL__TRANSFER_UNMARKED;
     struct wal__transfer_entries found;
     struct wal__summary summary;
-    enum wal_status status = read_numbers(transfer, session->handle->number, &summary);
+    enum wal_status status =
+        wal__transfer_read_numbers(transfer, transfer->to, session->handle->number, &summary);
 
     if (status == WAL_OK) {
         status = wal__transfer_read_mark(transfer, session->handle, &mark);
@@ -362,26 +346,17 @@ static struct wal__transfer_session *add_session(struct wal__transfer *transfer,
 /* Adds the session with this number if it is neither deleted nor in the trash. */
 static void want_number(struct wal__transfer *transfer, uint32_t number)
 {
-    struct wal__core *core = transfer->from;
     struct wal__transfer_session *session;
     struct wal__summary summary;
-    enum wal_status status = wal__core_read_lock(core, &transfer->error);
+    enum wal_status status = wal__transfer_read_numbers(transfer, transfer->from, number, &summary);
 
-    if (status != WAL_OK) {
-        wal__transfer_fail(transfer, status);
-        return;
-    }
-    status = wal__catalogue_get(&core->catalogue, number, &summary);
-    wal__core_unlock(core);
     if (status == WAL_ENOTFOUND ||
         (status == WAL_OK &&
          (summary.flags & (WAL__SUMMARY_DELETED | WAL__SUMMARY_TRASHED)) != 0)) {
         return;
     }
     if (status != WAL_OK) {
-        wal__transfer_fail(transfer,
-                           wal__fail(&transfer->error, status, "cannot read the catalogue: %s",
-                                     wal_status_text(status)));
+        wal__transfer_fail(transfer, status);
         return;
     }
     session = add_session(transfer, number);

@@ -227,6 +227,10 @@ static inline uint64_t wal__transfer_hash(uint32_t number)
 }
 struct wal__transfer_session *wal__transfer_find(const struct wal__transfer *transfer,
                                                  uint32_t number);
+/* Reads the summary of a session; without its texts. */
+enum wal_status wal__transfer_read_numbers(struct wal__transfer *transfer, struct wal__core *core,
+                                           uint32_t number,
+                                           struct wal__summary *summary) WAL_MUST_USE;
 /* Replaces *records by those of a session. */
 enum wal_status wal__transfer_collect(struct wal__core *core, uint32_t number,
                                       struct wal__transfer_records *records,

@@ -420,14 +420,9 @@ static enum wal_status list_seen(struct wal__transfer *transfer, struct wal__cor
     while (status == WAL_OK) {
         uint64_t limit;
 
-        status = wal__core_read_lock(core, &transfer->error);
-        if (status != WAL_OK) {
-            return status;
-        }
-        status = wal__catalogue_get(&core->catalogue, number, &summary);
+        status = wal__transfer_read_numbers(transfer, core, number, &summary);
         limit = summary.fork_record;
         number = summary.fork_source;
-        wal__core_unlock(core);
         if (status != WAL_OK || limit == 0) {
             break;
         }
@@ -445,10 +440,7 @@ static enum wal_status list_seen(struct wal__transfer *transfer, struct wal__cor
         items[kept++] = items[i];
     }
     out->size = kept * sizeof(*items);
-    return status == WAL_OK
-               ? WAL_OK
-               : wal__fail(&transfer->error, status, "the documents cannot be read: %s",
-                           wal_status_text(status));
+    return status == WAL_ENOMEM ? wal__no_memory(&transfer->error) : status;
 }
 
 static enum wal_status transfer_hide_document(struct wal__transfer *transfer,

@@ -75,6 +75,22 @@ static enum wal_status collect(void *ctx, const struct wal__posting *posting, ui
     return status == WAL_OK ? wal__buf_append(&records->items, &record, sizeof(record)) : status;
 }
 
+enum wal_status wal__transfer_read_numbers(struct wal__transfer *transfer, struct wal__core *core,
+                                           uint32_t number, struct wal__summary *summary)
+{
+    enum wal_status status = wal__core_read_lock(core, &transfer->error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    status = wal__catalogue_get(&core->catalogue, number, summary);
+    wal__core_unlock(core);
+    return status == WAL_OK
+               ? WAL_OK
+               : wal__fail(&transfer->error, status, "the catalogue cannot be read: %s",
+                           wal_status_text(status));
+}
+
 enum wal_status wal__transfer_collect(struct wal__core *core, uint32_t number,
                                       struct wal__transfer_records *records,
                                       struct wal_error *error)

@@ -184,6 +184,14 @@ static void remove_root(const char *root, size_t root_size, char *text, size_t *
     free(resolved);
 }
 
+/* The state of Kimi Code is the client's once it was created, and is not written again. */
+static bool is_shared(const char *below)
+{
+    const char *name = strrchr(below, '/');
+
+    return name != NULL && strcmp(name, "/state.json") == 0;
+}
+
 static bool same_file(void *ctx, const char *path, const char *below)
 {
     char other[4096];
@@ -192,6 +200,10 @@ static bool same_file(void *ctx, const char *path, const char *below)
     size_t at = 0;
 
     snprintf(other, sizeof(other), "%s%s", (const char *)ctx, below);
+    if (is_shared(below)) {
+        assert_int_equal(access(other, R_OK), 0);
+        return true;
+    }
     texts[0] = kit_read_file(path, &sizes[0]);
     texts[1] = kit_read_file(other, &sizes[1]);
     remove_root(path, strlen(path) - strlen(below), texts[0], &sizes[0]);

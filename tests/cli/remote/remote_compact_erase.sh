@@ -30,6 +30,11 @@ none() {
     done
 }
 
+# digits: many hexadecimal digits. No compression finds a piece of the texts above in them.
+digits() {
+    head -c 200000 /dev/urandom | od -An -v -tx1 | tr -d ' \n'
+}
+
 # sound: what the remote has is whole, and leads to the store.
 sound() {
     code 0 agentwal check --remote "$url"
@@ -47,8 +52,8 @@ agentwal create --id h --title Tt4jKw93uZoP >/dev/null 2>&1
 agentwal remote add "$url" >/dev/null
 append s a live-text-Yr8w
 append s b Nc5zHs18yGiM
-append s c "Qx9pBd52vJaR-$(head -c 300000 /dev/urandom | base64 -w 0)"
-append s f "live-content-Mj3d-$(head -c 300000 /dev/urandom | base64 -w 0)"
+append s c "Qx9pBd52vJaR-$(digits)"
+append s f "live-content-Mj3d-$(digits)"
 append d a Hk6vXn47cFuS
 append h a Zp1sLm29eWyD
 printf '{"x":"Ls7yUf86bNoC"}' | agentwal doc put d key >/dev/null

@@ -434,7 +434,10 @@ static void use_parts(struct wal_store *store)
     EXPECT(WAL_EINVAL, wal_part_reader_open(store, &reader, &error));
     EXPECT(WAL_EINVAL, wal_part_reader_next(reader, places, 0, NULL, NULL, &error));
     EXPECT(WAL_EINVAL, wal_part_reader_next_to(reader, NULL, NULL, 0, NULL, NULL, &error));
+    EXPECT(WAL_EINVAL, wal_part_reader_get_index(reader, NULL, &error));
     wal_part_reader_close(reader);
+    EXPECT(WAL_OK, wal_part_check_index(text(""), &error));
+    EXPECT(WAL_EINVAL, wal_open_parts(NULL, NULL, &error));
     EXPECT(WAL_ECORRUPT, wal_part_check(text(""), NULL, &error));
     EXPECT(WAL_ECORRUPT, wal_part_verify(text(""), NULL, &error));
     EXPECT(WAL_ECORRUPT, wal_part_get_info(text(""), NULL, &error));

@@ -324,14 +324,15 @@ enum wal_status wal__collect(struct wal_remote *remote, const uint8_t uuid[16], 
     status = find_base(&work, now_ms - age_ms, error);
     if (status == WAL_OK && work.number > 0) {
         status = remove_kind(&work, WAL__OBJECT_PART, &result->parts, error);
+        /* The lists first: killed here, none names a segment that is gone. */
+        if (status == WAL_OK) {
+            status = remove_kind(&work, WAL__OBJECT_BASE, &result->bases, error);
+        }
         if (status == WAL_OK) {
             status = remove_kind(&work, WAL__OBJECT_SEGMENT, &result->segments, error);
         }
         if (status == WAL_OK) {
             status = remove_kind(&work, WAL__OBJECT_INDEX, &result->indexes, error);
-        }
-        if (status == WAL_OK) {
-            status = remove_kind(&work, WAL__OBJECT_BASE, &result->bases, error);
         }
     }
     if (status == WAL_OK) {

@@ -16,9 +16,10 @@ append() {
         agentwal append "$1" >/dev/null
 }
 
-# holds PATTERN PLACE...: a file there has it. LZ4 leaves as it is what is there once.
+# holds TEXT PLACE...: a file there has its first 8 characters. LZ4 leaves those as they are: they
+# are there once, while the end may be that of another text too.
 holds() {
-    grep -rqaF -- "$@"
+    grep -rqaF -- "${1:0:8}" "${@:2}"
 }
 
 # none PLACE...: no file there has what is dead.
@@ -26,7 +27,7 @@ dead=(Vb2mTr70xQeL Tt4jKw93uZoP Nc5zHs18yGiM Qx9pBd52vJaR Hk6vXn47cFuS Zp1sLm29e
 none() {
     local text
     for text in "${dead[@]}" Ub8nGv31tIxA Ea6fOq75kYhZ Ge3xPj64wVdB q8eKs05nRtHx; do
-        ! holds "$text" "$@" || fail "$text is in $(grep -rlaF -- "$text" "$@")"
+        ! holds "$text" "$@" || fail "$text is in $(grep -rlaF -- "${text:0:8}" "$@")"
     done
 }
 

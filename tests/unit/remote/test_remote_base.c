@@ -430,6 +430,35 @@ TEST_WITH(remote_collect__while_a_pull_goes_on, set_up, tear_down)
 
 /* --- failures ----------------------------------------------------------- */
 
+static int32_t see(void *ctx, const struct wal_error *damage)
+{
+    (void)ctx;
+    if (place.reported < 8) {
+        memcpy(place.names[place.reported], damage->file, sizeof(place.names[0]));
+        place.statuses[place.reported] = (enum wal_status)damage->status;
+    }
+    place.reported++;
+    return place.answer;
+}
+
+static enum wal_status check(struct wal_error *error)
+{
+    struct wal__check run = {.remote = &place.memory.remote,
+                             .info = small_log_source(&place.log).info,
+                             .verify = small_log_verify,
+                             .report = see,
+                             .result = WAL_INIT(wal_remote_check_result)};
+    enum wal_status status;
+
+    memcpy(run.uuid, small_uuid, sizeof(run.uuid));
+    place.reported = 0;
+    memset(place.names, 0, sizeof(place.names));
+    status = wal__check_run(&run, error);
+    place.result = run.result;
+    assert_int_equal(place.reported, place.result.damage);
+    return status;
+}
+
 static enum wal_status make_and_collect(void)
 {
     struct wal__base_result made;
@@ -471,6 +500,7 @@ TEST_WITH(remote_collect__each_call_fails, set_up, tear_down)
             set_up(state);
             has_failed = fail_call(at, fails_after != 0);
             place.memory.fail_at = 0;
+            assert_ok(check(NULL));
             for (uint64_t count = 0; count <= 70; count += 7) {
                 (void)pull_from(count);
             }
@@ -510,35 +540,6 @@ TEST_WITH(remote_base__each_call_of_a_pull_fails, set_up, tear_down)
         place.memory.fail_at = 0;
         (void)pull();
     }
-}
-
-static int32_t see(void *ctx, const struct wal_error *damage)
-{
-    (void)ctx;
-    if (place.reported < 8) {
-        memcpy(place.names[place.reported], damage->file, sizeof(place.names[0]));
-        place.statuses[place.reported] = (enum wal_status)damage->status;
-    }
-    place.reported++;
-    return place.answer;
-}
-
-static enum wal_status check(struct wal_error *error)
-{
-    struct wal__check run = {.remote = &place.memory.remote,
-                             .info = small_log_source(&place.log).info,
-                             .verify = small_log_verify,
-                             .report = see,
-                             .result = WAL_INIT(wal_remote_check_result)};
-    enum wal_status status;
-
-    memcpy(run.uuid, small_uuid, sizeof(run.uuid));
-    place.reported = 0;
-    memset(place.names, 0, sizeof(place.names));
-    status = wal__check_run(&run, error);
-    place.result = run.result;
-    assert_int_equal(place.reported, place.result.damage);
-    return status;
 }
 
 /* The check is clean but for one object. */

@@ -766,9 +766,17 @@ static void finish(struct wal__transfer *transfer)
     for (uint32_t i = 0; i < transfer->session_count; i++) {
         complete(transfer, i);
     }
-    for (uint32_t i = 0; i < transfer->session_count; i++) {
-        if (transfer->sessions[i]->is_temporary) {
-            wal__transfer_remove(transfer, transfer->sessions[i]);
+    /* A source comes after its fork, from which the next transfer finds one that is left. So it is
+     * deleted first, and the fork stays when that fails. */
+    for (uint32_t i = transfer->session_count; i > 0; i--) {
+        struct wal__transfer_session *session = transfer->sessions[i - 1];
+        const bool is_due = session->is_temporary && wal__transfer_goes_on(transfer, session);
+
+        if (is_due) {
+            wal__transfer_remove(transfer, session);
+        }
+        if (is_due && !wal__transfer_goes_on(transfer, session)) {
+            break;
         }
     }
 }

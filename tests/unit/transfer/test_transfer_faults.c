@@ -30,8 +30,8 @@ static void put(struct wal_session *session, const char *key, const char *value)
     assert_ok(wal_doc_put(NULL, session, &doc, NULL, NULL));
 }
 
-/* The store "from": s, which is deleted, with the forks f, which has a large payload, and g; t with
- * documents. */
+/* The store "from": s, which is deleted, with the fork f, which has a large payload, and g; u,
+ * which is deleted, with the fork m, which is deleted, with the fork v; t with documents. */
 static void make_from(void)
 {
     struct wal_store *store = kit_open("from", WAL_OPEN_CREATE);
@@ -41,12 +41,19 @@ static void make_from(void)
     struct wal_entry entry = kit_entry("large", NULL, "");
     struct wal_session *f;
     struct wal_session *g;
+    struct wal_session *u = kit_create(store, "u");
+    struct wal_session *m;
+    struct wal_session *v;
 
     kit_append_all(s, "a b c");
     put(s, "notes", "1");
     f = kit_fork(s, "b", "f");
     put(s, "notes", "2");
     g = kit_fork(s, "c", "g");
+    kit_append_all(u, "a b");
+    m = kit_fork(u, "b", "m");
+    kit_append_all(m, "c");
+    v = kit_fork(m, "c", "v");
     entry.flags = WAL_ENTRY_LINE;
     entry.payload = kit_slice(&content);
     assert_ok(wal_append(f, &entry, 1, NULL, NULL, NULL));
@@ -56,10 +63,15 @@ static void make_from(void)
     put(t, "notes", "4");
     assert_ok(wal_session_redact(t, WAL_STR("q"), WAL_STR(""), NULL, NULL));
     assert_ok(wal_session_delete(s, NULL));
+    assert_ok(wal_session_delete(m, NULL));
+    assert_ok(wal_session_delete(u, NULL));
     kit_content_free(&content);
     wal_session_close(s);
     wal_session_close(t);
     wal_session_close(f);
+    wal_session_close(u);
+    wal_session_close(m);
+    wal_session_close(v);
     wal_session_close(g);
     kit_close(store);
 }

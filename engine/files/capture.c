@@ -608,7 +608,6 @@ static enum wal_status capture_item(void *ctx, void *state, uint32_t item, struc
 {
     struct wal__capture_job *job = ctx;
     struct worker *worker = state;
-
     struct wal__file_record *file = &job->files->items[item];
     enum wal_status status;
 

@@ -26,29 +26,19 @@ void wal__file_issues_deinit(struct wal__file_issues *issues)
     *issues = (struct wal__file_issues){.heap = issues->heap};
 }
 
-static enum wal_status grow(struct wal__file_issues *issues)
-{
-    uint32_t capacity = issues->capacity == 0 ? 8 : 2 * issues->capacity;
-    void *items = wal__heap_resize(issues->heap, issues->items, capacity, sizeof(issues->items[0]));
-
-    if (items == NULL) {
-        return WAL_ENOMEM;
-    }
-    issues->items = items;
-    issues->capacity = capacity;
-    return WAL_OK;
-}
-
 enum wal_status wal__file_issues_add(struct wal__file_issues *issues, struct wal__span path,
                                      struct wal_error *error)
 {
     const char *cause = error->sys_errno == 0 ? "" : strerror(error->sys_errno);
     size_t size = strlen(error->text) + strlen(cause) + sizeof(": ");
+    void *items = wal__heap_grow_array(issues->heap, issues->items, issues->count,
+                                       &issues->capacity, sizeof(issues->items[0]));
     char *text;
 
-    if (issues->count == issues->capacity && grow(issues) != WAL_OK) {
+    if (items == NULL) {
         return wal__no_memory(error);
     }
+    issues->items = items;
     text = wal__heap_alloc(issues->heap, path.size + size);
     if (text == NULL) {
         return wal__no_memory(error);

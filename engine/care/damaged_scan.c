@@ -24,11 +24,6 @@ struct wal__damaged_bad_block {
     uint32_t session; /* 0: not known */
 };
 
-struct wal__damaged_block {
-    uint64_t offset; /* of the BLOCK; 0: none */
-    struct wal__buf records;
-};
-
 struct wal__damaged_blocks {
     const struct wal__heap *heap;
     struct wal__buf list; /* where each record is */
@@ -64,39 +59,55 @@ static void damaged_blocks_deinit(struct wal__damaged_blocks *blocks)
     }
 }
 
-/* Decodes a BLOCK into an entry of the cache; *fmt says why it cannot be. */
-static enum wal_status unpack(struct wal__damaged_block *kept, const struct wal__frame *frame,
-                              const uint8_t *payload, uint64_t offset, uint32_t *count,
-                              enum wal__fmt *fmt)
+enum wal_status wal__damaged_block_unpack(struct wal__damaged_block *block,
+                                          const struct wal__frame *frame, const uint8_t *payload,
+                                          uint64_t offset, enum wal__fmt *fmt)
 {
-    struct wal__block block;
+    struct wal__block decoded;
     uint8_t *out;
 
-    kept->offset = 0;
-    kept->records.size = 0;
-    *fmt = wal__block_decode(frame, payload, &block);
+    block->offset = 0;
+    block->records.size = 0;
+    *fmt = wal__block_decode(frame, payload, &decoded);
     if (*fmt != WAL__FMT_OK) {
         return WAL_OK;
     }
-    if (wal__buf_reserve(&kept->records, block.raw_size, &out) != WAL_OK) {
+    if (wal__buf_reserve(&block->records, decoded.raw_size, &out) != WAL_OK) {
         return WAL_ENOMEM;
     }
-    if (block.is_compressed) {
-        *fmt = wal__block_decompress(&block, out);
-    } else if (block.raw_size > 0) {
-        memcpy(out, block.data.data, block.raw_size);
+    if (decoded.is_compressed) {
+        *fmt = wal__block_decompress(&decoded, out);
+    } else if (decoded.raw_size > 0) {
+        memcpy(out, decoded.data.data, decoded.raw_size);
     }
     if (*fmt == WAL__FMT_OK) {
-        kept->records.size = block.raw_size;
-        kept->offset = offset;
-        *count = block.count;
+        block->records.size = decoded.raw_size;
+        block->offset = offset;
+        block->count = decoded.count;
     }
     return WAL_OK;
 }
 
-static struct wal__span records_of(const struct wal__damaged_block *kept)
+enum wal_status wal__damaged_block_read(struct wal__damaged_block *block,
+                                        struct wal__damaged_file *file, uint64_t salt,
+                                        uint64_t offset, bool *is_read)
 {
-    return (struct wal__span){kept->records.data, kept->records.size};
+    struct wal__frame frame;
+    struct wal__span payload;
+    enum wal_status status;
+    enum wal__fmt fmt;
+
+    *is_read = block->offset == offset;
+    if (*is_read) {
+        return WAL_OK;
+    }
+    payload = wal__damaged_file_read(file, salt, offset, WAL__FRAME_BLOCK, &frame);
+    if (payload.data == NULL) {
+        return WAL_OK;
+    }
+    status = wal__damaged_block_unpack(block, &frame, payload.data, offset, &fmt);
+    *is_read = status == WAL_OK && fmt == WAL__FMT_OK;
+    return status;
 }
 
 /* Adds the records of a BLOCK whose own checksums are valid. WAL_ENOMEM. */
@@ -112,11 +123,11 @@ static enum wal_status damaged_blocks_add(struct wal__damaged_blocks *blocks,
     struct wal__span ignored;
     struct wal__frame record;
     enum wal__fmt fmt;
-    uint32_t count = 0;
-    enum wal_status status = unpack(kept, frame, payload, offset, &count, &fmt);
+    enum wal_status status = wal__damaged_block_unpack(kept, frame, payload, offset, &fmt);
 
     if (status == WAL_OK && fmt == WAL__FMT_OK) {
-        wal__block_cursor_begin(&cursor, records_of(kept), count, segment->header.salt, offset);
+        wal__block_cursor_begin(&cursor, wal__damaged_block_records(kept), kept->count,
+                                segment->header.salt, offset);
     }
     while (status == WAL_OK && fmt == WAL__FMT_OK) {
         struct listed_record listed = {.offset = cursor.offset};
@@ -140,10 +151,7 @@ static const struct wal__damaged_block *find_block(struct wal__damaged_blocks *b
                                                    enum wal_status *status)
 {
     struct wal__damaged_block *kept;
-    struct wal__frame frame = {.type = WAL__FRAME_BLOCK};
-    struct wal__span payload;
-    uint32_t count;
-    enum wal__fmt fmt;
+    bool is_read;
 
     for (uint32_t i = 0; i < WAL__DAMAGED_BLOCKS; i++) {
         if (blocks->cache[i].offset == offset) {
@@ -152,12 +160,8 @@ static const struct wal__damaged_block *find_block(struct wal__damaged_blocks *b
     }
     kept = &blocks->cache[blocks->next];
     blocks->next = (blocks->next + 1) % WAL__DAMAGED_BLOCKS;
-    payload = wal__damaged_file_read(file, segment->header.salt, offset, WAL__FRAME_BLOCK, &frame);
-    if (payload.data == NULL) {
-        return NULL;
-    }
-    *status = unpack(kept, &frame, payload.data, offset, &count, &fmt);
-    return *status == WAL_OK && fmt == WAL__FMT_OK ? kept : NULL;
+    *status = wal__damaged_block_read(kept, file, segment->header.salt, offset, &is_read);
+    return is_read ? kept : NULL;
 }
 
 /* Passes the records that were added to the visitor, by ascending sequence number, each once.
@@ -182,8 +186,9 @@ static enum wal_status damaged_blocks_visit(struct wal__damaged_blocks *blocks,
             continue;
         }
         kept = find_block(blocks, segment, file, offset, &status);
-        if (kept != NULL && wal__block_record(records_of(kept), segment->header.salt,
-                                              list[i].offset, &frame, &payload) == WAL__FMT_OK) {
+        if (kept != NULL &&
+            wal__block_record(wal__damaged_block_records(kept), segment->header.salt,
+                              list[i].offset, &frame, &payload) == WAL__FMT_OK) {
             status = visitor->record(visitor->ctx, segment, &frame, offset, payload.data);
         }
     }

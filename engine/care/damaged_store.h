@@ -38,11 +38,15 @@ struct wal__damaged_file {
     uint64_t offset;
     uint64_t bad_offset; /* start of the first unreadable block */
     uint64_t bad_end;    /* end of the last unreadable block; 0: none */
-    bool out_of_memory;  /* a fetch failed for lack of memory */
+    int error;           /* errno value of the open, or of the last failed fetch; or 0 */
+    uint64_t error_offset;
+    bool out_of_memory; /* a fetch failed for lack of memory */
 };
 
-/* Opens the file `name` below env->root. A zeroed or failed one may be closed. Errors: those of
- * struct wal__io's open. */
+/* Opens the file at a path, or `name` below env->root. flags: 0 or WAL__IO_FOLLOW. A zeroed or
+ * failed one may be closed. Errors: those of struct wal__io's open. */
+enum wal_status wal__damaged_path_open(struct wal__damaged_file *file, const struct wal__env *env,
+                                       const char *path, int flags) WAL_MUST_USE;
 enum wal_status wal__damaged_file_open(struct wal__damaged_file *file, const struct wal__env *env,
                                        const char *name) WAL_MUST_USE;
 void wal__damaged_file_close(struct wal__damaged_file *file);
@@ -56,6 +60,29 @@ const uint8_t *wal__damaged_file_fetch(void *ctx, uint64_t offset, uint64_t size
  * span if there is no valid frame of that type. */
 struct wal__span wal__damaged_file_read(struct wal__damaged_file *file, uint64_t salt,
                                         uint64_t offset, uint8_t type, struct wal__frame *frame);
+
+/* The records of one BLOCK, decompressed. wal__buf_init of `records` makes it empty. */
+struct wal__damaged_block {
+    uint64_t offset; /* of the BLOCK; 0: none */
+    uint32_t count;
+    struct wal__buf records;
+};
+
+static inline struct wal__span wal__damaged_block_records(const struct wal__damaged_block *block)
+{
+    return (struct wal__span){block->records.data, block->records.size};
+}
+
+/* Decodes the BLOCK at `offset`, whose checksums are valid; *fmt says why it cannot be. The records
+ * are copied. WAL_ENOMEM. damaged_scan.c */
+enum wal_status wal__damaged_block_unpack(struct wal__damaged_block *block,
+                                          const struct wal__frame *frame, const uint8_t *payload,
+                                          uint64_t offset, enum wal__fmt *fmt) WAL_MUST_USE;
+/* Reads the BLOCK at an offset of the file, unless it is the one that *block has; *is_read is false
+ * if it cannot be read. WAL_ENOMEM. */
+enum wal_status wal__damaged_block_read(struct wal__damaged_block *block,
+                                        struct wal__damaged_file *file, uint64_t salt,
+                                        uint64_t offset, bool *is_read) WAL_MUST_USE;
 
 enum {
     WAL__DAMAGED_NAME_SIZE = 40,

@@ -459,6 +459,18 @@ char *cli_copy_text(const void *data, size_t size)
     return copy;
 }
 
+static void *resize(void *ctx, void *block, size_t size)
+{
+    (void)ctx;
+    if (size == 0) {
+        free(block);
+        return NULL;
+    }
+    return check_alloc(realloc(block, size));
+}
+
+const struct wal__heap cli_heap = {.resize = resize};
+
 FILE *cli_open_memory(char **text, size_t *size)
 {
     return check_alloc(open_memstream(text, size));
@@ -648,6 +660,42 @@ void cli_ids_deinit(struct cli_ids *ids)
     }
     free(ids->items);
     *ids = (struct cli_ids){.items = NULL};
+}
+
+/* --- files of a store ---------------------------------------------------- */
+
+const char *cli_file_error(int error)
+{
+    switch (error) {
+    case ELOOP:
+        return "it is a symbolic link";
+    case EISDIR:
+        return "it is a directory";
+    case ENXIO:
+        return "it is a FIFO, a socket or a device";
+    default:
+        return strerror(error);
+    }
+}
+
+DIR *cli_directory_open(const char *path, int *error)
+{
+    const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+    struct stat status;
+    DIR *directory = NULL;
+    int fd = open(path, flags);
+
+    *error = errno;
+    if (fd >= 0) {
+        directory = fdopendir(fd);
+        *error = errno;
+    } else if (*error == ENOTDIR && lstat(path, &status) == 0 && S_ISLNK(status.st_mode)) {
+        *error = ELOOP;
+    }
+    if (fd >= 0 && directory == NULL) {
+        close(fd);
+    }
+    return directory;
 }
 
 /* --- files that get their name when they are complete ------------------- */

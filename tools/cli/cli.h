@@ -11,7 +11,10 @@
 #ifndef AGENTWAL_TOOLS_CLI_CLI_H
 #define AGENTWAL_TOOLS_CLI_CLI_H
 
+#include <dirent.h>
+
 #include "agentwal.h"
+#include "engine/base/heap.h"
 #include "tools/terminal/terminal.h"
 
 struct cli_ids_slot;
@@ -220,6 +223,9 @@ void *cli_realloc(void *data, size_t size);
 char *cli_copy_text(const void *data, size_t size);
 char *cli_copy_slice(struct wal_slice text);
 
+/* The heap of what the engine and formats have; it exits so too. */
+extern const struct wal__heap cli_heap;
+
 /* Opens a file whose bytes are a text in memory when it is closed; the caller frees it. */
 FILE *cli_open_memory(char **text, size_t *size);
 
@@ -351,6 +357,14 @@ uint32_t *cli_ids_find(const struct cli_ids *ids, struct wal_slice id);
 /* As cli_ids_find; adds the id with 0 when it is missing. */
 uint32_t *cli_ids_get_or_add(struct cli_ids *ids, struct wal_slice id);
 void cli_ids_deinit(struct cli_ids *ids);
+
+/* --- files of a store ---------------------------------------------------- */
+
+/* The text of an errno value of opening a file of a store: what is there instead of a file. */
+const char *cli_file_error(int error);
+
+/* Opens a directory of a store, never by a symbolic link. NULL: *error is the errno value. */
+DIR *cli_directory_open(const char *path, int *error);
 
 /* --- files that get their name when they are complete ------------------- */
 

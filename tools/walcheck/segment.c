@@ -30,7 +30,7 @@
 struct scan {
     struct check_segment *segment;
     struct check_damages found; /* in the order of facts->damage */
-    struct cli_block block;
+    struct wal__damaged_block block;
 };
 
 /* Sets the record's time. */
@@ -168,19 +168,20 @@ static void report_block(struct check_segment *segment, uint64_t offset,
 }
 
 /* Adds the records of a BLOCK that a scan found. */
-static void block_scan(struct check_segment *segment, struct cli_block *block,
+static void block_scan(struct check_segment *segment, struct wal__damaged_block *block,
                        const struct wal__frame *frame, uint64_t offset, const uint8_t *payload,
                        int64_t clock_ms)
 {
-    enum wal__fmt fmt = cli_block_unpack(block, frame, payload, offset);
     struct wal__block_cursor cursor;
     struct wal__span bytes;
     struct wal__frame record;
+    enum wal__fmt fmt;
     uint32_t rank = 0;
 
+    (void)!wal__damaged_block_unpack(block, frame, payload, offset, &fmt);
     if (fmt == WAL__FMT_OK) {
-        wal__block_cursor_begin(&cursor, block->records, block->count, segment->head->header.salt,
-                                offset);
+        wal__block_cursor_begin(&cursor, wal__damaged_block_records(block), block->count,
+                                segment->head->header.salt, offset);
     }
     while (fmt == WAL__FMT_OK) {
         uint64_t at = cursor.offset;
@@ -299,10 +300,11 @@ static bool open_segment(struct check_payloads *payloads, const struct check_seg
 {
     if (payloads->segment != segment) {
         check_payload_close(payloads);
-        if (cli_file_open(&payloads->file, segment->path) != 0) {
+        if (check_segment_open(segment, &payloads->file) != 0) {
             return false;
         }
         payloads->segment = segment;
+        payloads->block.records.heap = &cli_heap;
     }
     return true;
 }
@@ -311,10 +313,12 @@ static bool read_in_block(struct check_payloads *payloads, uint64_t offset,
                           struct wal__frame *frame, struct wal__span *payload)
 {
     const uint64_t salt = payloads->segment->head->header.salt;
+    bool is_read;
 
-    return cli_block_read(&payloads->block, &payloads->file, salt, wal__block_offset(offset)) ==
-               WAL__FMT_OK &&
-           wal__block_record(payloads->block.records, salt, offset, frame, payload) == WAL__FMT_OK;
+    (void)!wal__damaged_block_read(&payloads->block, &payloads->file, salt,
+                                   wal__block_offset(offset), &is_read);
+    return is_read && wal__block_record(wal__damaged_block_records(&payloads->block), salt, offset,
+                                        frame, payload) == WAL__FMT_OK;
 }
 
 const uint8_t *check_payload_read(struct check_payloads *payloads,
@@ -328,7 +332,7 @@ const uint8_t *check_payload_read(struct check_payloads *payloads,
         return NULL;
     }
     if (!wal__segment_is_rewritten(&segment->head->header)) {
-        return cli_file_fetch(&payloads->file, offset + WAL__FRAME_SIZE, stored_size);
+        return wal__damaged_file_fetch(&payloads->file, offset + WAL__FRAME_SIZE, stored_size);
     }
     return read_in_block(payloads, offset, &frame, &payload) && payload.size == stored_size
                ? payload.data
@@ -347,7 +351,7 @@ bool check_record_read(struct check_payloads *payloads, const struct check_segme
     if (wal__segment_is_rewritten(&segment->head->header)) {
         return read_in_block(payloads, offset, frame, payload);
     }
-    bytes = cli_file_fetch(&payloads->file, offset, span);
+    bytes = wal__damaged_file_fetch(&payloads->file, offset, span);
     if (bytes == NULL ||
         wal__frame_decode(bytes, span, segment->head->header.salt, offset, frame) != WAL__FMT_OK ||
         wal__frame_check_data(frame, bytes + WAL__FRAME_SIZE) != WAL__FMT_OK) {
@@ -359,11 +363,9 @@ bool check_record_read(struct check_payloads *payloads, const struct check_segme
 
 void check_payload_close(struct check_payloads *payloads)
 {
-    if (payloads->segment != NULL) {
-        cli_file_close(&payloads->file);
-    }
-    cli_block_deinit(&payloads->block);
-    payloads->segment = NULL;
+    wal__damaged_file_close(&payloads->file);
+    wal__buf_deinit(&payloads->block.records);
+    *payloads = (struct check_payloads){.segment = NULL};
 }
 
 /* --- a segment ---------------------------------------------------------- */
@@ -428,14 +430,14 @@ static bool scan_lost_session(void *ctx, uint32_t session)
 }
 
 /* Frames in a damaged range whose header is valid name the session that lost a record. */
-static void read_lost(struct check_segment *segment, struct cli_file *file,
+static void read_lost(struct check_segment *segment, struct wal__damaged_file *file,
                       struct check_damage *damage, uint64_t limit)
 {
     uint64_t at = damage->offset;
     uint64_t end = damage->offset + damage->length;
 
     while (at < end && at + WAL__FRAME_SIZE <= limit) {
-        const uint8_t *bytes = cli_file_fetch(file, at, WAL__FRAME_SIZE);
+        const uint8_t *bytes = wal__damaged_file_fetch(file, at, WAL__FRAME_SIZE);
         struct wal__frame frame;
 
         if (bytes == NULL) {
@@ -502,7 +504,7 @@ static void bound_final_damage(const struct check_segment *segment, struct check
     }
 }
 
-static void report_verdict(struct check_segment *segment, struct cli_file *file,
+static void report_verdict(struct check_segment *segment, struct wal__damaged_file *file,
                            const struct wal__scan_start *start)
 {
     const struct wal__scan_result *facts = segment->facts;
@@ -525,7 +527,7 @@ static void report_verdict(struct check_segment *segment, struct cli_file *file,
     }
 }
 
-static void read_index_header(struct check_segment *segment, struct cli_file *file)
+static void read_index_header(struct check_segment *segment, struct wal__damaged_file *file)
 {
     uint64_t at = segment->head->known_end;
     struct wal__frame frame;
@@ -535,14 +537,14 @@ static void read_index_header(struct check_segment *segment, struct cli_file *fi
     if (at == 0 || at + WAL__FRAME_SIZE > segment->head->size) {
         return;
     }
-    bytes = cli_file_fetch(file, at, WAL__FRAME_SIZE);
+    bytes = wal__damaged_file_fetch(file, at, WAL__FRAME_SIZE);
     if (bytes == NULL ||
         wal__frame_decode(bytes, segment->head->size - at, segment->head->header.salt, at,
                           &frame) != WAL__FMT_OK ||
         frame.type != WAL__FRAME_INDEX) {
         return;
     }
-    bytes = cli_file_fetch(file, at, wal__frame_total_size(frame.stored_size));
+    bytes = wal__damaged_file_fetch(file, at, wal__frame_total_size(frame.stored_size));
     if (bytes != NULL && wal__frame_check_data(&frame, bytes + WAL__FRAME_SIZE) == WAL__FMT_OK &&
         wal__index_decode((struct wal__span){bytes + WAL__FRAME_SIZE, frame.stored_size}, &index) ==
             WAL__FMT_OK) {
@@ -565,11 +567,11 @@ static void apply_seal(struct check_segment *segment)
 
 void check_segment_scan(struct check_segment *segment)
 {
-    struct scan scan = {.segment = segment};
+    struct scan scan = {.segment = segment, .block.records.heap = &cli_heap};
     const struct wal__scan_sink sink = {&scan, scan_piece, scan_lost_session};
     struct wal__scan_start start;
-    struct cli_file file;
-    int error = cli_file_open(&file, segment->path);
+    struct wal__damaged_file file;
+    int error = check_segment_open(segment, &file);
 
     segment->facts = cli_alloc(sizeof(*segment->facts));
     if (error != 0) {
@@ -580,14 +582,14 @@ void check_segment_scan(struct check_segment *segment)
                          "cannot be opened: %s", cli_file_error(error));
         return;
     }
-    const struct wal__scan_source source = {&file, cli_file_fetch};
+    const struct wal__scan_source source = {&file, wal__damaged_file_fetch};
 
     wal__damaged_init_start(segment->head, &start);
     wal__scan(&source, &sink, &start, segment->facts);
     segment->head->is_scanned = true;
     segment->head->last_sequence = segment->facts->last_sequence;
     segment->head->chain = segment->facts->chain;
-    cli_block_deinit(&scan.block);
+    wal__buf_deinit(&scan.block.records);
     add_scan_damage(&scan);
     bound_final_damage(segment, &scan.found);
     for (size_t i = 0; i < scan.found.count; i++) {
@@ -604,7 +606,7 @@ void check_segment_scan(struct check_segment *segment)
                          cli_file_error(file.error));
         segment->has_lost_records = true;
     }
-    cli_file_close(&file);
+    wal__damaged_file_close(&file);
     if (wal__segment_is_rewritten(&segment->head->header)) {
         block_finish(segment);
     }
@@ -634,7 +636,6 @@ void check_segment_deinit(struct check_segment *segment)
     free(segment->references);
     free(segment->blobs);
     free(segment->lost_blobs);
-    free(segment->path);
     check_damages_deinit(&segment->damages);
     free(segment);
 }
@@ -643,17 +644,17 @@ bool check_segment_has_grown(const struct check_segment *segment)
 {
     const uint8_t *bytes = NULL;
     struct wal__frame frame;
-    struct cli_file file;
+    struct wal__damaged_file file;
     bool has_frame;
 
-    if (cli_file_open(&file, segment->path) != 0) {
+    if (check_segment_open(segment, &file) != 0) {
         return false;
     }
-    bytes = cli_file_fetch(&file, segment->facts->end, WAL__FRAME_SIZE);
+    bytes = wal__damaged_file_fetch(&file, segment->facts->end, WAL__FRAME_SIZE);
     has_frame = bytes != NULL && wal__frame_decode(bytes, file.size - segment->facts->end,
                                                    segment->head->header.salt, segment->facts->end,
                                                    &frame) == WAL__FMT_OK;
-    cli_file_close(&file);
+    wal__damaged_file_close(&file);
     return has_frame;
 }
 
@@ -758,13 +759,13 @@ static void check_rewrite(struct check_segment *segment)
 
 /* Reports what is damaged in the head of a segment. */
 static void check_head(struct check_store *store, struct check_segment *segment,
-                       struct cli_file *file)
+                       struct wal__damaged_file *file)
 {
     const struct wal__damaged_segment *head = segment->head;
     uint64_t size =
         file->size < WAL__SEGMENT_HEADER_SIZE ? file->size : (uint64_t)WAL__SEGMENT_HEADER_SIZE;
     uint8_t bytes[WAL__SEGMENT_HEADER_SIZE] = {0};
-    const uint8_t *at = cli_file_fetch(file, 0, size);
+    const uint8_t *at = wal__damaged_file_fetch(file, 0, size);
 
     if (at == NULL) {
         check_damage_add(&segment->damages, CHECK_LOSS, segment->head->name, 0, size,
@@ -794,8 +795,8 @@ static void check_head(struct check_store *store, struct check_segment *segment,
 
 static void read_head(struct check_store *store, struct check_segment *segment)
 {
-    struct cli_file file;
-    int error = cli_file_open(&file, segment->path);
+    struct wal__damaged_file file;
+    int error = check_segment_open(segment, &file);
 
     if (error != 0) {
         check_damage_add(&segment->damages, CHECK_LOSS, segment->head->name, 0, 0,
@@ -803,7 +804,7 @@ static void read_head(struct check_store *store, struct check_segment *segment)
         return;
     }
     check_head(store, segment, &file);
-    cli_file_close(&file);
+    wal__damaged_file_close(&file);
 }
 
 /* --- the chain ------------------------------------------------------------ */
@@ -847,8 +848,8 @@ static void take_segments(struct check_store *store, const struct wal__damaged_s
     segments->items = cli_alloc((stream->count + 1) * sizeof(*segments->items));
     for (size_t i = 0; i < segments->count; i++) {
         segments->items[i] = cli_alloc(sizeof(*segments->items[i]));
-        *segments->items[i] = (struct check_segment){.head = stream->items[i]};
-        segments->items[i]->path = check_path(store, stream->items[i]->name);
+        *segments->items[i] =
+            (struct check_segment){.head = stream->items[i], .reader = &store->reader};
     }
     for (size_t i = segments->count; i > 0; i--) {
         struct check_segment *segment = segments->items[i - 1];
@@ -1003,9 +1004,7 @@ void check_chain(struct check_store *store, struct check_segments *segments, con
     struct wal__damaged_stream *stream = segments == &store->log ? &reader->log : &reader->pack;
 
     check_directory(store, folder);
-    if (wal__damaged_link(reader, stream) == WAL_ENOMEM) {
-        cli_fail(store->cli, CLI_FAILED, store->path, "out of memory");
-    }
+    (void)!wal__damaged_link(reader, stream); /* check_directory has reported it */
     take_segments(store, stream, segments);
     for (size_t i = 0; i < segments->count; i++) {
         read_head(store, segments->items[i]);

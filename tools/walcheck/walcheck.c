@@ -14,7 +14,6 @@
 #include "tools/walcheck/walcheck.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -37,13 +36,16 @@ char *check_path(const struct check_store *store, const char *file)
     return cli_format("%s/%s", store->path, file);
 }
 
-int check_file_open(const struct check_store *store, const char *name, struct cli_file *file)
+int check_file_open(const struct check_store *store, const char *name,
+                    struct wal__damaged_file *file)
 {
-    char *path = check_path(store, name);
-    int error = cli_file_open(file, path);
+    return wal__damaged_file_open(file, &store->reader.env, name) == WAL_OK ? 0 : file->error;
+}
 
-    free(path);
-    return error;
+int check_segment_open(const struct check_segment *segment, struct wal__damaged_file *file)
+{
+    return wal__damaged_segment_open(file, segment->reader, segment->head) == WAL_OK ? 0
+                                                                                     : file->error;
 }
 
 static bool has_log(const struct check_store *store)
@@ -139,11 +141,11 @@ static void select_slot(struct check_store *store, const uint8_t *bytes)
     store->reader.group_align = best->manifest.group_align;
 }
 
-static void read_manifest(struct check_store *store, struct cli_file *file)
+static void read_manifest(struct check_store *store, struct wal__damaged_file *file)
 {
     uint8_t bytes[WAL__MANIFEST_SIZE] = {0};
     uint64_t size = file->size < sizeof(bytes) ? file->size : sizeof(bytes);
-    const uint8_t *at = cli_file_fetch(file, 0, size);
+    const uint8_t *at = wal__damaged_file_fetch(file, 0, size);
 
     if (at == NULL) {
         check_damage_add(&store->damages, CHECK_LOSS, manifest_name, file->error_offset, 0,
@@ -165,7 +167,7 @@ static void read_manifest(struct check_store *store, struct cli_file *file)
  * not a store. */
 static void check_manifest(struct check_store *store)
 {
-    struct cli_file file;
+    struct wal__damaged_file file;
     struct stat status;
     bool is_special;
     int error;
@@ -176,7 +178,7 @@ static void check_manifest(struct check_store *store)
     error = check_file_open(store, manifest_name, &file);
     if (error == 0) {
         read_manifest(store, &file);
-        cli_file_close(&file);
+        wal__damaged_file_close(&file);
         return;
     }
     is_special = error == ELOOP || error == EISDIR || error == ENXIO;
@@ -215,7 +217,7 @@ static const char *find_fault(const char *name, struct wal__span bytes)
 static void check_entry(struct check_store *store, const char *name)
 {
     char file_name[NAME_SIZE];
-    struct cli_file file;
+    struct wal__damaged_file file;
     const uint8_t *bytes;
     const char *fault;
     int error;
@@ -230,14 +232,15 @@ static void check_entry(struct check_store *store, const char *name)
                          "the root of views cannot be read: %s", cli_file_error(error));
         return;
     }
-    bytes = file.size <= WAL__VIEW_ROOT_SIZE_MAX ? cli_file_fetch(&file, 0, file.size) : NULL;
+    bytes =
+        file.size <= WAL__VIEW_ROOT_SIZE_MAX ? wal__damaged_file_fetch(&file, 0, file.size) : NULL;
     fault = bytes == NULL ? "it is too large, or cannot be read"
                           : find_fault(name, (struct wal__span){bytes, (size_t)file.size});
     if (fault != NULL) {
         check_damage_add(&store->damages, CHECK_NOTE, file_name, 0, file.size,
                          "the root of views is damaged: %s", fault);
     }
-    cli_file_close(&file);
+    wal__damaged_file_close(&file);
 }
 
 /* Notes what is damaged in the list of roots of views. */
@@ -467,11 +470,11 @@ static void collect_damages(struct check_store *store)
 /* LOCK holds nothing, but no process can write a store where it is no file. */
 static void check_lock(struct check_store *store)
 {
-    struct cli_file file;
+    struct wal__damaged_file file;
     int error = check_file_open(store, "LOCK", &file);
 
     if (error == 0) {
-        cli_file_close(&file);
+        wal__damaged_file_close(&file);
     } else if (error == ELOOP || error == EISDIR || error == ENXIO) {
         check_damage_add(&store->damages, CHECK_REDUNDANT, "LOCK", 0, 0,
                          "%s, not a file; no process can write the store, and no record is lost",
@@ -486,14 +489,13 @@ static void init_reader(struct check_store *store)
     if (strlen(store->path) >= sizeof(env->root)) {
         cli_fail(store->cli, CLI_FAILED, store->path, "the path is too long");
     }
-    *env = (struct wal__env){.heap = &wal__heap_libc, .io = &wal__io_posix, .read_only = true};
+    *env = (struct wal__env){.heap = &cli_heap, .io = &wal__io_posix, .read_only = true};
     memcpy(env->root, store->path, strlen(store->path) + 1);
     store->reader.format_version = WAL__FORMAT_VERSION;
 }
 
 static void run_pass(struct check_store *store)
 {
-    init_reader(store);
     check_manifest(store);
     check_lock(store);
     check_catalogue_load(store);
@@ -519,18 +521,15 @@ static void run_pass(struct check_store *store)
 /* Whether another process has the store open. */
 static bool is_open_elsewhere(const struct check_store *store)
 {
-    struct flock lock = {
-        .l_type = F_WRLCK,
-        .l_whence = SEEK_SET,
-        .l_start = PARTICIPANT_LOCK,
-        .l_len = 1,
-    };
-    struct cli_file file;
+    const struct wal__io *io = store->reader.env.io;
+    struct wal__damaged_file file;
     bool live = false;
+    int error;
 
     if (check_file_open(store, "LOCK", &file) == 0) {
-        live = fcntl(file.fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
-        cli_file_close(&file);
+        live = io->lock(io->ctx, file.file, PARTICIPANT_LOCK, WAL__IO_LOCK_TEST, &error) ==
+               WAL_ELOCKED;
+        wal__damaged_file_close(&file);
     }
     return live;
 }
@@ -559,10 +558,13 @@ static void store_deinit(struct check_store *store)
 /* Checks the whole store. */
 static void store_run(struct check_store *store)
 {
-    const struct check_store fresh = *store;
-    bool live = is_open_elsewhere(store);
+    struct check_store fresh;
     struct check_store again;
+    bool live;
 
+    init_reader(store);
+    fresh = *store;
+    live = is_open_elsewhere(store);
     run_pass(store);
     live = live || is_open_elsewhere(store);
     if (store->damages.count == 0 || !live) {

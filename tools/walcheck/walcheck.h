@@ -18,7 +18,6 @@
 #include "engine/care/damaged_store.h"
 #include "format/index/file_list.h"
 #include "tools/cli/cli.h"
-#include "tools/store_file/file.h"
 
 /* --- damage --------------------------------------------------------------- */
 
@@ -130,7 +129,7 @@ struct check_reference {
 /* A segment, and what the check found in it. */
 struct check_segment {
     struct wal__damaged_segment *head;
-    char *path;
+    const struct wal__damaged_store *reader;
     struct check_segment *previous; /* in the chain */
     struct check_segment *next;
     bool has_summaries; /* an index of it was compared with the model */
@@ -275,8 +274,10 @@ void check_feature(const struct check_store *store, struct check_segment *segmen
                    const struct check_record *record, uint32_t incompat, const char *what);
 /* The path of a file below the store; the caller frees it. */
 char *check_path(const struct check_store *store, const char *file);
-/* Opens a file below the store. Returns 0 or an errno value, as cli_file_open does. */
-int check_file_open(const struct check_store *store, const char *name, struct cli_file *file);
+/* Opens a file below the store, or that of a segment. Returns 0 or an errno value. */
+int check_file_open(const struct check_store *store, const char *name,
+                    struct wal__damaged_file *file);
+int check_segment_open(const struct check_segment *segment, struct wal__damaged_file *file);
 
 /* Takes the segments of a folder and their chain from the reader, and reports what is damaged in
  * their heads, and which are not in the chain. */
@@ -323,8 +324,8 @@ bool check_block_lost(struct check_segment *segment, const struct wal__posting *
 /* Reads payloads again that were not kept. Zeroed it is closed. */
 struct check_payloads {
     const struct check_segment *segment; /* whose file is open; or null */
-    struct cli_file file;
-    struct cli_block block;
+    struct wal__damaged_file file;
+    struct wal__damaged_block block;
 };
 
 /* The payload of a record, valid until the next call; null if it cannot be read. */

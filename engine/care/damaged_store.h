@@ -183,13 +183,20 @@ struct wal__damaged_store {
 /* What a scan passes to its caller. A status other than WAL_OK stops it. */
 struct wal__damaged_visitor {
     void *ctx;
+    /* Whole groups, of which the records follow. Optional. */
+    void (*range)(void *ctx, const struct wal__scan_range *range);
     /* A sequenced record with valid checksums. */
     enum wal_status (*record)(void *ctx, const struct wal__damaged_segment *segment,
                               const struct wal__frame *frame, uint64_t offset,
                               const uint8_t *payload);
+    /* A BLOCK with valid checksums. NULL: its records are passed to `record`, after all others and
+     * by ascending sequence number, with the BLOCK's offset. */
+    enum wal_status (*block)(void *ctx, const struct wal__damaged_segment *segment,
+                             const struct wal__frame *frame, uint64_t offset,
+                             const uint8_t *payload);
     /* A record whose header is valid and whose payload is lost. Optional. */
-    enum wal_status (*lost)(void *ctx, const struct wal__frame *frame);
-    /* `size` further bytes were read. */
+    enum wal_status (*lost)(void *ctx, const struct wal__frame *frame, uint64_t offset);
+    /* `size` further bytes were read. Optional. */
     enum wal_status (*progress)(void *ctx, uint64_t size);
 };
 
@@ -233,6 +240,13 @@ enum wal_status wal__damaged_end_pack(struct wal__damaged_store *store) WAL_MUST
 enum wal_status wal__damaged_scan(struct wal__damaged_store *store,
                                   struct wal__damaged_segment *segment,
                                   const struct wal__damaged_visitor *visitor) WAL_MUST_USE;
+
+/* The first scan of a segment whose file is open, without the damage before the segment and at its
+ * end: a part of wal__damaged_scan. Of *store it uses env, and sets facts and damages. */
+enum wal_status wal__damaged_scan_file(struct wal__damaged_store *store,
+                                       struct wal__damaged_segment *segment,
+                                       struct wal__damaged_file *file,
+                                       const struct wal__damaged_visitor *visitor) WAL_MUST_USE;
 
 /* Returns the payload of the segment's INDEX frame, or the bytes of its file
  * below index/; an empty span if there is none. Valid until the caller closes

@@ -174,17 +174,15 @@ static int space_report(const struct cli *cli, const struct care_space *space)
 void care_trash_count(struct care_trash *trash, const struct cli *cli)
 {
     struct wal_session_cursor_options options = WAL_INIT(wal_session_cursor_options);
-    struct wal_error error = CLI_ERROR_INIT;
     struct cli_sessions list;
 
     options.flags = WAL_SESSION_CURSOR_TRASH;
 
-    for (cli_sessions_open(&list, cli->store, &options, &error);
-         cli_sessions_next(&list, &error);) {
+    for (cli_sessions_open(&list, cli->store, &options, cli->error); cli_sessions_next(&list);) {
         trash->sessions++;
         trash->bytes += list.info.bytes;
     }
-    cli_check(cli, cli->items[1], list.status, &error);
+    cli_check(cli, cli->items[1], list.status);
 }
 
 /* --- the verb ----------------------------------------------------------- */
@@ -422,14 +420,12 @@ static void add_files_of_trash(const struct cli *cli, struct cli_texts *files)
 {
     const struct wal_session_cursor_options options = {.struct_size = sizeof(options),
                                                        .flags = WAL_SESSION_CURSOR_TRASH};
-    struct wal_error error = CLI_ERROR_INIT;
     struct cli_sessions list;
 
-    for (cli_sessions_open(&list, cli->store, &options, &error);
-         cli_sessions_next(&list, &error);) {
+    for (cli_sessions_open(&list, cli->store, &options, cli->error); cli_sessions_next(&list);) {
         care_add_file(files, &list.info);
     }
-    cli_check(cli, cli->items[1], list.status, &error);
+    cli_check(cli, cli->items[1], list.status);
 }
 
 static void note_erase_limits(const struct cli *cli, const struct cli_texts *files)
@@ -500,7 +496,6 @@ void care_check_views(const struct cli *cli, bool erases, bool rewrites_views)
 /* Compacts the store. `what` an error is of. */
 static enum wal_status compact(const struct cli *cli, struct gc *gc, const char *what, int *code)
 {
-    struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
 
     gc->result = (struct wal_store_compact_result)WAL_INIT(wal_store_compact_result);
@@ -508,9 +503,9 @@ static enum wal_status compact(const struct cli *cli, struct gc *gc, const char 
     care_space_collect(&gc->space, &gc->options);
     gc->options.progress = show_progress;
     gc->options.reader = collect_reader;
-    status = wal_store_compact(cli->store, &gc->options, &gc->result, &error);
+    status = wal_store_compact(cli->store, &gc->options, &gc->result, cli->error);
     progress_clear(&gc->progress);
-    *code = cli_report(cli, what, status, &error);
+    *code = cli_report(cli, what, status);
     return status;
 }
 

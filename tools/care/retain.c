@@ -95,22 +95,20 @@ static void add_session(struct reading *reading, const struct wal_session_info *
 }
 
 /* What cannot be read ends the process. */
-static void check(const struct reading *reading, enum wal_status status,
-                  const struct wal_error *error)
+static void check(const struct reading *reading, enum wal_status status)
 {
-    cli_check(reading->cli, reading->cli->items[1], status, error);
+    cli_check(reading->cli, reading->cli->items[1], status);
 }
 
 static void read_list(struct reading *reading, uint32_t flags)
 {
     struct wal_session_cursor_options options = WAL_INIT(wal_session_cursor_options);
-    struct wal_error error = CLI_ERROR_INIT;
     struct cli_sessions list;
 
     options.flags = flags;
 
-    for (cli_sessions_open(&list, reading->cli->store, &options, &error);
-         cli_sessions_next(&list, &error);) {
+    for (cli_sessions_open(&list, reading->cli->store, &options, reading->cli->error);
+         cli_sessions_next(&list);) {
         uint32_t *known = cli_ids_find(&reading->ranks, list.info.id);
 
         /* One that was moved between the two lists counts once. */
@@ -118,27 +116,26 @@ static void read_list(struct reading *reading, uint32_t flags)
             add_session(reading, &list.info);
         }
     }
-    check(reading, list.status, &error);
+    check(reading, list.status);
 }
 
 /* Returns the rank of the nearest ancestor that is listed: those between are deleted. */
 static uint32_t find_ancestor(const struct reading *reading, const char *id)
 {
     struct wal_session_cursor_options options = WAL_INIT(wal_session_cursor_options);
-    struct wal_error error = CLI_ERROR_INIT;
     struct cli_sessions list;
     const uint32_t *found = NULL;
 
     options.flags = WAL_SESSION_CURSOR_LINEAGE;
     options.lineage_of = cli_slice(id);
-    for (cli_sessions_open(&list, reading->cli->store, &options, &error);
-         cli_sessions_next(&list, &error);) {
+    for (cli_sessions_open(&list, reading->cli->store, &options, reading->cli->error);
+         cli_sessions_next(&list);) {
         found = (list.info.flags & WAL_SESSION_DELETED) != 0
                     ? NULL
                     : cli_ids_find(&reading->ranks, list.info.id);
         list.status = found != NULL ? WAL_END : WAL_OK;
     }
-    check(reading, list.status == WAL_ENOTFOUND ? WAL_OK : list.status, &error);
+    check(reading, list.status == WAL_ENOTFOUND ? WAL_OK : list.status);
     return found != NULL ? *found - 1 : WAL__RETAIN_NONE;
 }
 
@@ -168,11 +165,12 @@ static void protect(struct retain_plan *plan, size_t rank, enum retain_reason re
 static void read_claims(const struct reading *reading)
 {
     struct wal_claim claim = WAL_INIT(wal_claim);
-    struct wal_error error = CLI_ERROR_INIT;
     struct wal_claim_cursor *claims = NULL;
-    enum wal_status status = wal_claim_cursor_open(reading->cli->store, &claims, &error);
+    enum wal_status status =
+        wal_claim_cursor_open(reading->cli->store, &claims, reading->cli->error);
 
-    while (status == WAL_OK && (status = wal_claim_cursor_next(claims, &claim, &error)) == WAL_OK) {
+    while (status == WAL_OK &&
+           (status = wal_claim_cursor_next(claims, &claim, reading->cli->error)) == WAL_OK) {
         const uint32_t *rank = cli_ids_find(&reading->ranks, claim.session_id);
 
         if (rank != NULL) {
@@ -180,7 +178,7 @@ static void read_claims(const struct reading *reading)
         }
     }
     wal_claim_cursor_close(claims);
-    check(reading, status == WAL_END ? WAL_OK : status, &error);
+    check(reading, status == WAL_END ? WAL_OK : status);
 }
 
 /* --- choosing ----------------------------------------------------------- */
@@ -199,17 +197,17 @@ static bool is_pinned(struct wal_slice metadata)
 static bool check_pin(const struct reading *reading, size_t rank)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
-    struct wal_error error = CLI_ERROR_INIT;
     struct wal_session *session = NULL;
-    enum wal_status status = wal_session_open(
-        reading->cli->store, cli_slice(reading->plan->items[rank].id), &session, &error);
+    enum wal_status status =
+        wal_session_open(reading->cli->store, cli_slice(reading->plan->items[rank].id), &session,
+                         reading->cli->error);
     bool has_pin;
 
     if (status == WAL_OK) {
-        status = wal_session_get_info(session, &info, &error);
+        status = wal_session_get_info(session, &info, reading->cli->error);
     }
     /* It may be gone since it was listed. */
-    check(reading, status == WAL_ENOTFOUND || status == WAL_ETRASHED ? WAL_OK : status, &error);
+    check(reading, status == WAL_ENOTFOUND || status == WAL_ETRASHED ? WAL_OK : status);
     has_pin = status == WAL_OK && is_pinned(info.metadata);
     if (has_pin) {
         protect(reading->plan, rank, RETAIN_PINNED);
@@ -228,10 +226,8 @@ static void choose(const struct reading *reading, const struct wal__retain_rules
 
     while (is_new) {
         is_new = false;
-        check(reading,
-              wal__retain_choose(&wal__heap_libc, rules, plan->sessions, (uint32_t)plan->count,
-                                 &plan->chosen),
-              NULL);
+        (void)!wal__retain_choose(&cli_heap, rules, plan->sessions, (uint32_t)plan->count,
+                                  &plan->chosen);
         for (size_t i = 0; i < plan->count; i++) {
             if (plan->sessions[i].rule != WAL__RETAIN_STAYS && !checked[i]) {
                 checked[i] = true;
@@ -371,14 +367,13 @@ static void retain_plan_archive(struct retain_plan *plan, const struct cli *cli,
 {
     struct wal_open_options options = cli_open_options(cli, WAL_OPEN_CREATE);
     struct copying copying = {cli, plan};
-    struct wal_error error = CLI_ERROR_INIT;
     struct wal_store *archive = NULL;
-    enum wal_status status = wal_open(directory, &options, &archive, &error);
+    enum wal_status status = wal_open(directory, &options, &archive, cli->error);
     int code;
 
-    cli_check(cli, directory, status, &error);
-    status = copy(&copying, store, archive, &error);
-    code = cli_report(cli, directory, status, &error);
+    cli_check(cli, directory, status);
+    status = copy(&copying, store, archive, cli->error);
+    code = cli_report(cli, directory, status);
     cli_need(cli, cli_close_store(cli, directory, archive, code));
 }
 
@@ -387,7 +382,6 @@ static void retain_plan_archive(struct retain_plan *plan, const struct cli *cli,
 int verb_restore(struct cli *cli, int argc, char **argv)
 {
     struct wal_open_options open_options;
-    struct wal_error error = CLI_ERROR_INIT;
     struct cli_transfer transfer;
     struct wal_store *archive = NULL;
     enum wal_status status;
@@ -395,18 +389,18 @@ int verb_restore(struct cli *cli, int argc, char **argv)
 
     cli_parse_operands(cli, argc, argv, NULL, 4, argc);
     open_options = cli_open_options(cli, WAL_OPEN_READ_ONLY);
-    status = wal_open(cli->items[2], &open_options, &archive, &error);
-    cli_check(cli, cli->items[2], status, &error);
+    status = wal_open(cli->items[2], &open_options, &archive, cli->error);
+    cli_check(cli, cli->items[2], status);
     cli_use_store(cli, cli->items[1], 0);
     cli_transfer_init(&transfer, cli, "restore", NULL);
     cli_transfer_select(&transfer, archive, 3, cli->count);
     for (uint64_t i = 0; i < transfer.options.session_count; i++) {
         /* Those that are in the trash of the store come out of it. */
-        status = wal_session_undelete(cli->store, transfer.sessions[i], &error);
-        cli_check(cli, cli->items[3 + i], status == WAL_ENOTFOUND ? WAL_OK : status, &error);
+        status = wal_session_undelete(cli->store, transfer.sessions[i], cli->error);
+        cli_check(cli, cli->items[3 + i], status == WAL_ENOTFOUND ? WAL_OK : status);
     }
-    status = wal_store_merge(archive, cli->store, &transfer.options, &transfer.result, &error);
-    code = cli_transfer_finish(&transfer, cli->items[2], status, &error);
+    status = wal_store_merge(archive, cli->store, &transfer.options, &transfer.result, cli->error);
+    code = cli_transfer_finish(&transfer, cli->items[2], status, cli->error);
     return cli_close_store(cli, cli->items[2], archive, code);
 }
 
@@ -602,16 +596,14 @@ static void print(const struct cli *cli, const struct retain *retain)
 /* Oldest first: a run that is cut short has moved what matters least. */
 static void apply(const struct cli *cli, struct retain *retain, struct wal_store *store)
 {
-    struct wal_error error = CLI_ERROR_INIT;
-
     for (size_t i = retain->plan.count; i > 0; i--) {
         struct retain_item *item = &retain->plan.items[i - 1];
         enum wal_status status = WAL_OK;
 
         if (is_moved(retain, i - 1)) {
-            status = retain_plan_move(item, store, &error);
+            status = retain_plan_move(item, store, cli->error);
         }
-        cli_check(cli, item->id, status, &error);
+        cli_check(cli, item->id, status);
         if (is_chosen(retain, i - 1) && item->reason != RETAIN_NONE) {
             cli_note(cli, item->id, reason_text(item->reason));
         }

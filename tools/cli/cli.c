@@ -248,8 +248,8 @@ static void set_location(struct failure *failure, enum wal_status status,
     failure->has_offset = is_content;
 }
 
-int cli_report(const struct cli *cli, const char *what, enum wal_status status,
-               const struct wal_error *error)
+int cli_report_error(const struct cli *cli, const char *what, enum wal_status status,
+                     const struct wal_error *error)
 {
     struct failure failure = {
         .status = cli_status_name(status),
@@ -300,10 +300,14 @@ void cli_fail(const struct cli *cli, int code, const char *what, const char *why
     cli_end(cli, code);
 }
 
-void cli_check(const struct cli *cli, const char *what, enum wal_status status,
-               const struct wal_error *error)
+int cli_report(const struct cli *cli, const char *what, enum wal_status status)
 {
-    cli_need(cli, cli_report(cli, what, status, error));
+    return cli_report_error(cli, what, status, cli->error);
+}
+
+void cli_check(const struct cli *cli, const char *what, enum wal_status status)
+{
+    cli_need(cli, cli_report(cli, what, status));
 }
 
 int cli_exit_code(enum wal_status status)
@@ -924,7 +928,6 @@ struct wal_store *cli_open_store(const struct cli *cli, const char *path, uint32
 {
     bool missing = cli_is_missing(path);
     struct wal_open_options options;
-    struct wal_error error = CLI_ERROR_INIT;
     struct wal_store *store = NULL;
 
     if (missing && cli->adds_to_store) {
@@ -937,7 +940,7 @@ struct wal_store *cli_open_store(const struct cli *cli, const char *path, uint32
         make_parents(cli, path);
     }
     options = cli_open_options(cli, flags);
-    cli_check(cli, path, wal_open(path, &options, &store, &error), &error);
+    cli_check(cli, path, wal_open(path, &options, &store, cli->error));
     if (missing) {
         cli_note(cli, path, "created this store");
     }
@@ -950,14 +953,14 @@ struct wal_store *cli_open_store(const struct cli *cli, const char *path, uint32
 void cli_sessions_open(struct cli_sessions *list, struct wal_store *store,
                        const struct wal_session_cursor_options *options, struct wal_error *error)
 {
-    *list = (struct cli_sessions){.info = WAL_INIT(wal_session_info)};
+    *list = (struct cli_sessions){.info = WAL_INIT(wal_session_info), .error = error};
     list->status = wal_session_cursor_open(store, options, &list->cursor, error);
 }
 
-bool cli_sessions_next(struct cli_sessions *list, struct wal_error *error)
+bool cli_sessions_next(struct cli_sessions *list)
 {
     if (list->status == WAL_OK) {
-        list->status = wal_session_cursor_next(list->cursor, &list->info, error);
+        list->status = wal_session_cursor_next(list->cursor, &list->info, list->error);
     }
     if (list->status == WAL_OK) {
         return true;
@@ -969,14 +972,13 @@ bool cli_sessions_next(struct cli_sessions *list, struct wal_error *error)
 
 int cli_close_store(const struct cli *cli, const char *path, struct wal_store *store, int code)
 {
-    struct wal_error error = CLI_ERROR_INIT;
-    enum wal_status status = wal_close(store, &error);
+    enum wal_status status = wal_close(store, cli->error);
 
     if ((status == WAL_EPOISONED || status == WAL_EBUSY) && code != CLI_OK) {
         return code; /* the same failure, which was reported, or handles of what failed */
     }
     if (status != WAL_OK) {
-        return cli_worse_code(code, cli_report(cli, path, status, &error));
+        return cli_worse_code(code, cli_report(cli, path, status));
     }
     return code;
 }
@@ -1015,13 +1017,12 @@ void cli_begin_session(struct cli *cli, int argc, char **argv, const struct cli_
     cli_open(cli, flags);
 }
 
-int cli_report_file(const struct cli *cli, const char *what, enum wal_status status,
-                    const struct wal_error *error)
+int cli_report_file(const struct cli *cli, const char *what, enum wal_status status)
 {
     /* The file of a damaged blob is a segment: name the operand instead. */
-    bool is_named = error->file[0] != '\0' && status != WAL_ECORRUPT;
+    bool is_named = cli->error->file[0] != '\0' && status != WAL_ECORRUPT;
 
-    return cli_report(cli, is_named ? error->file : what, status, error);
+    return cli_report(cli, is_named ? cli->error->file : what, status);
 }
 
 char *cli_read_file(const struct cli *cli, const char *path, size_t most, const char *advice,
@@ -1076,8 +1077,7 @@ int cli_print_done(const struct cli *cli, const char *key, const char *value, co
 int cli_print_id(const struct cli *cli, struct wal_session *session)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
-    struct wal_error error = CLI_ERROR_INIT;
-    enum wal_status status = wal_session_get_info(session, &info, &error);
+    enum wal_status status = wal_session_get_info(session, &info, cli->error);
     struct wal__json_out json;
 
     if (status == WAL_OK && cli->json) {
@@ -1088,7 +1088,7 @@ int cli_print_id(const struct cli *cli, struct wal_session *session)
         fwrite(info.id.data, 1, (size_t)info.id.size, stdout);
         putchar('\n');
     }
-    return cli_report(cli, cli->items[0], status, &error);
+    return cli_report(cli, cli->items[0], status);
 }
 
 static void print_appended_sentence(const struct wal_session_info *info,

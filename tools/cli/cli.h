@@ -57,6 +57,8 @@ struct cli {
     int count;    /* operands */
     char **items; /* operands, the store among them */
 
+    struct wal_error *error; /* of the library call that failed last */
+
     /* What the verb has open; the program closes them. */
     struct wal_store *store;
     struct wal_session *session;
@@ -157,10 +159,11 @@ int cli_error(const struct cli *cli, int code, const char *what, const char *why
 int cli_error_status(const struct cli *cli, enum wal_status status, const char *what,
                      const char *why, ...) __attribute__((format(printf, 4, 5)));
 
-/* Prints an error of the library with advice on what to do, and nothing for WAL_OK. Returns the
- * exit code. `error` may be NULL. */
-int cli_report(const struct cli *cli, const char *what, enum wal_status status,
-               const struct wal_error *error);
+/* Prints an error of the library, which is in cli->error or in `error`, with advice on what to do,
+ * and nothing for WAL_OK. Returns the exit code. `error` may be NULL. */
+int cli_report(const struct cli *cli, const char *what, enum wal_status status);
+int cli_report_error(const struct cli *cli, const char *what, enum wal_status status,
+                     const struct wal_error *error);
 
 /* Ends the process with an exit code: closes what the verb has open, and waits for the pager. Other
  * handles of the store may be open. */
@@ -171,8 +174,7 @@ _Noreturn void cli_fail(const struct cli *cli, int code, const char *what, const
     __attribute__((format(printf, 4, 5)));
 
 /* As cli_report, and ends the process unless the status is WAL_OK. */
-void cli_check(const struct cli *cli, const char *what, enum wal_status status,
-               const struct wal_error *error);
+void cli_check(const struct cli *cli, const char *what, enum wal_status status);
 
 /* Ends the process unless the code is CLI_OK. */
 void cli_need(const struct cli *cli, int code);
@@ -278,7 +280,7 @@ void cli_require_store(const struct cli *cli, const char *path);
  * Goes through a list of sessions:
  *
  *     for (cli_sessions_open(&list, store, options, error);
- *          cli_sessions_next(&list, error);) {
+ *          cli_sessions_next(&list);) {
  *         use(&list.info);
  *     }
  *     return list.status;
@@ -290,11 +292,12 @@ struct cli_sessions {
     struct wal_session_info info;
     enum wal_status status;
     struct wal_session_cursor *cursor;
+    struct wal_error *error;
 };
 
 void cli_sessions_open(struct cli_sessions *list, struct wal_store *store,
                        const struct wal_session_cursor_options *options, struct wal_error *error);
-bool cli_sessions_next(struct cli_sessions *list, struct wal_error *error);
+bool cli_sessions_next(struct cli_sessions *list);
 
 /* Closes a store. Returns the worse of `code` and the exit code of the close. */
 int cli_close_store(const struct cli *cli, const char *path, struct wal_store *store, int code);
@@ -404,8 +407,7 @@ void cli_begin_session(struct cli *cli, int argc, char **argv, const struct cli_
                        int least, int most, uint32_t flags);
 
 /* As cli_report, but names the file of the error if it has one. */
-int cli_report_file(const struct cli *cli, const char *what, enum wal_status status,
-                    const struct wal_error *error);
+int cli_report_file(const struct cli *cli, const char *what, enum wal_status status);
 
 /* As cli_use_session of an id; creates the session in the current directory when there is none. */
 void cli_use_or_create_session(struct cli *cli, const char *id);

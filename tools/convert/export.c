@@ -90,21 +90,21 @@ static int write_lines(const struct convert_source *source, struct sink *sink,
                        struct convert_outcome *outcome)
 {
     struct convert_outcome counts = {.added = 0};
-    struct wal_error error = CLI_ERROR_INIT;
     struct wal__source_lines lines;
     struct wal_entry entry;
-    enum wal_status status =
-        wal__source_lines_open(&lines, NULL, source->session, source->stream, source->file, &error);
+    enum wal_status status = wal__source_lines_open(&lines, NULL, source->session, source->stream,
+                                                    source->file, source->cli->error);
     int code = CLI_OK;
 
     if (status != WAL_OK) {
-        return cli_report(source->cli, source->name, status, &error);
+        return cli_report(source->cli, source->name, status);
     }
-    while (!sink->differs && (status = wal__source_lines_next(&lines, &entry, &error)) != WAL_END) {
+    while (!sink->differs &&
+           (status = wal__source_lines_next(&lines, &entry, source->cli->error)) != WAL_END) {
         if (status == WAL_OK && (entry.flags & WAL_ENTRY_REDACTED) != 0) {
             counts.redacted++;
         } else if (status == WAL_OK) {
-            status = write_line(source, &lines, sink, &entry, &error);
+            status = write_line(source, &lines, sink, &entry, source->cli->error);
             counts.added += status == WAL_OK && sink->position > sink->old_size ? 1 : 0;
         }
         if (status == WAL_ECORRUPT || status == WAL_EIO) {
@@ -113,7 +113,7 @@ static int write_lines(const struct convert_source *source, struct sink *sink,
             continue;
         }
         if (status != WAL_OK) {
-            code = cli_report(source->cli, source->name, status, &error);
+            code = cli_report(source->cli, source->name, status);
             break;
         }
     }
@@ -531,14 +531,13 @@ static int export_file(struct dir_export *dir_export, struct wal_slice key, stru
 
 static int export_docs(struct dir_export *dir_export)
 {
-    struct wal_error error = CLI_ERROR_INIT;
     struct wal_doc doc;
     enum wal_status status;
     int code = CLI_OK;
 
     for (;;) {
         doc = (struct wal_doc)WAL_INIT(wal_doc);
-        status = wal_doc_cursor_next(dir_export->files.docs, &doc, &error);
+        status = wal_doc_cursor_next(dir_export->files.docs, &doc, dir_export->source->cli->error);
         if (status == WAL_END) {
             return code;
         }
@@ -546,7 +545,7 @@ static int export_docs(struct dir_export *dir_export)
             dir_export->outcome->damaged++;
             code = cli_worse_code(code, CLI_NEGATIVE);
         } else if (status != WAL_OK) {
-            return cli_report(dir_export->source->cli, dir_export->source->name, status, &error);
+            return cli_report(dir_export->source->cli, dir_export->source->name, status);
         } else {
             code = cli_worse_code(code, export_file(dir_export, doc.key, doc.value));
         }
@@ -598,7 +597,6 @@ static bool is_stream(const struct dir_export *dir_export, struct wal_slice path
 
 static int export_versions(struct dir_export *dir_export, const bool *has_lines)
 {
-    struct wal_error error = CLI_ERROR_INIT;
     int code = CLI_OK;
 
     for (size_t i = 0; i < dir_export->files.count; i++) {
@@ -611,7 +609,8 @@ static int export_versions(struct dir_export *dir_export, const bool *has_lines)
             wal_doc_cursor_get(dir_export->files.docs, version->path, 0, &doc, NULL) == WAL_OK) {
             continue;
         }
-        status = wal__session_dir_files_get(&dir_export->files, version, &bytes, &memory, &error);
+        status = wal__session_dir_files_get(&dir_export->files, version, &bytes, &memory,
+                                            dir_export->source->cli->error);
         if (status == WAL_OK) {
             code = cli_worse_code(code, export_file(dir_export, version->path, bytes));
         } else if (status == WAL_EREDACTED) {
@@ -631,7 +630,6 @@ static int convert_dir_export(const struct convert_source *source,
                               const struct wal__dialect *dialect, struct convert_outcome *outcome)
 {
     struct dir_export dir_export = {.source = source, .dialect = dialect, .outcome = outcome};
-    struct wal_error error = CLI_ERROR_INIT;
     bool has_lines[2] = {false, false};
     enum wal_status status;
     int code = CLI_OK;
@@ -641,9 +639,9 @@ static int convert_dir_export(const struct convert_source *source,
     dir_export.files.store = source->store;
     dir_export.files.session = source->session;
     dir_export.root = dir_file_path(source->path, &wal__dialect_opencode, 0);
-    status = wal__session_dir_files_open(&dir_export.files, &error);
+    status = wal__session_dir_files_open(&dir_export.files, source->cli->error);
     if (status != WAL_OK) {
-        code = cli_report(source->cli, source->name, status, &error);
+        code = cli_report(source->cli, source->name, status);
     }
     for (uint32_t i = 0; code <= CLI_NEGATIVE && i < 2; i++) {
         if (wal__session_dir_stream_path(dialect, i) != NULL) {
@@ -702,12 +700,11 @@ static int compare_path(const void *a, const void *b)
 
 static void list_items(struct export *export)
 {
-    struct wal_error error = CLI_ERROR_INIT;
     struct cli_sessions list;
     struct wal__source source;
 
-    for (cli_sessions_open(&list, export->view.store, NULL, &error);
-         cli_sessions_next(&list, &error);) {
+    for (cli_sessions_open(&list, export->view.store, NULL, export->view.cli->error);
+         cli_sessions_next(&list);) {
         struct item *item;
         item = CLI_ADD(export);
         *item = (struct item){
@@ -722,7 +719,7 @@ static void list_items(struct export *export)
                                     : NULL;
         }
     }
-    cli_check(export->view.cli, export->view.store_path, list.status, &error);
+    cli_check(export->view.cli, export->view.store_path, list.status);
 }
 
 /* Renames sources that share a path; a unique path is kept. */
@@ -916,16 +913,15 @@ static int export_source(struct export *export, const struct item *item)
                                          .path = item->path}};
     struct convert_source *source = &several.source;
     struct convert_outcome outcome = {.added = 0};
-    struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
     char *path = NULL;
     int code = CLI_OK;
 
     if (item->path != NULL) {
-        status =
-            wal_session_open(export->view.store, cli_slice(item->id), &source->session, &error);
+        status = wal_session_open(export->view.store, cli_slice(item->id), &source->session,
+                                  export->view.cli->error);
         if (status != WAL_OK) {
-            return cli_report(export->view.cli, item->id, status, &error);
+            return cli_report(export->view.cli, item->id, status);
         }
         char *relative = relative_path(item, 0);
         path = join_path(export->view.root != NULL ? export->view.root : "", relative);
@@ -940,10 +936,11 @@ static int export_source(struct export *export, const struct item *item)
     free(path);
     if (code < CLI_USAGE && item->path != NULL && item->dir_dialect == NULL &&
         export->view.root != NULL) {
-        status = wal__source_files_visit(source->session, export_other_file, &several, &error);
+        status = wal__source_files_visit(source->session, export_other_file, &several,
+                                         export->view.cli->error);
         code = cli_worse_code(code, several.code);
         if (status != WAL_OK) {
-            code = cli_worse_code(code, cli_report(export->view.cli, item->id, status, &error));
+            code = cli_worse_code(code, cli_report(export->view.cli, item->id, status));
         }
     }
     wal_session_close(source->session);

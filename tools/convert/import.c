@@ -133,7 +133,7 @@ static int print_failure(const struct cli *cli, const struct wal_import_report *
     if (status == WAL_EVERSION || status == WAL_EOUTSIDE) {
         return cli_error(cli, CLI_NEGATIVE, report->path.data, "%s", report->error->text);
     }
-    code = cli_report(cli, report->path.data, status, report->error);
+    code = cli_report_error(cli, report->path.data, status, report->error);
     if ((what & PRINT_ARGUMENT) == 0 && status == WAL_ETRASHED) {
         return CLI_OK;
     }
@@ -530,14 +530,13 @@ int convert_run_import(struct convert_run *run, struct wal_store *store,
                        const struct wal_slice *paths, uint32_t count)
 {
     const struct wal_import_options options = convert_run_options(run);
-    struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
 
     begin(run, paths, count);
-    status = wal_import_tree(store, paths, count, &options, &run->result, &error);
+    status = wal_import_tree(store, paths, count, &options, &run->result, run->cli->error);
     progress_clear(&run->progress);
     if (status != WAL_OK && caught == 0 && !run->is_full) {
-        return cli_report(run->cli, run->exclude, status, &error);
+        return cli_report(run->cli, run->exclude, status);
     }
     return run->code;
 }
@@ -589,23 +588,22 @@ static int run_follow(struct convert_run *run, struct wal_store *store,
 {
     const struct wal_import_options options = convert_run_options(run);
     struct wal_import_follow *follow = NULL;
-    struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
 
     begin(run, paths, count);
-    status = wal_import_follow_open(store, paths, count, &options, &follow, &error);
+    status = wal_import_follow_open(store, paths, count, &options, &follow, run->cli->error);
     if (status == WAL_OK) {
-        status = wal_import_follow_next(follow, 0, &run->result, &error);
+        status = wal_import_follow_next(follow, 0, &run->result, run->cli->error);
     }
     if (status == WAL_OK && (run->unread == 0 || run->result.sources > 0)) {
-        status = follow_changes(run, follow, &error);
+        status = follow_changes(run, follow, run->cli->error);
     } else if (status == WAL_OK && run->prints_summary) {
         convert_run_print(run);
     }
     progress_clear(&run->progress);
     wal_import_follow_close(follow);
     if (status != WAL_OK && caught == 0) {
-        return cli_report(run->cli, run->exclude, status, &error);
+        return cli_report(run->cli, run->exclude, status);
     }
     return run->has_followed ? CLI_OK : run->code;
 }

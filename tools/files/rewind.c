@@ -205,15 +205,14 @@ static int rewind_files(const struct cli *cli, struct wal_session *session,
                         const struct request *request)
 {
     struct rewind_report report = {.result = WAL_INIT(wal_rewind_result)};
-    struct wal_error error = CLI_ERROR_INIT;
     struct wal_file_change_cursor *changes = NULL;
     enum wal_status status = wal_rewind(session, cli_slice(request->checkpoint), &request->options,
-                                        &report.result, &changes, &error);
+                                        &report.result, &changes, cli->error);
 
     if (status == WAL_OK) {
-        status = collect_changes(changes, &report, &error);
+        status = collect_changes(changes, &report, cli->error);
     }
-    cli_need(cli, cli_report_file(cli, request->checkpoint, status, &error));
+    cli_need(cli, cli_report_file(cli, request->checkpoint, status));
     if (!cli->json) {
         print_rewound(cli, request, &report);
     } else {
@@ -237,13 +236,12 @@ static int rewind_files(const struct cli *cli, struct wal_session *session,
 static void find_checkpoint(const struct cli *cli, struct request *request)
 {
     struct wal_checkpoint_info info = WAL_INIT(wal_checkpoint_info);
-    struct wal_error error = CLI_ERROR_INIT;
     struct wal_checkpoint_cursor *checkpoints = NULL;
     int64_t newest_ms = INT64_MIN;
-    enum wal_status status = wal_checkpoint_cursor_open(cli->session, &checkpoints, &error);
+    enum wal_status status = wal_checkpoint_cursor_open(cli->session, &checkpoints, cli->error);
 
     while (status == WAL_OK &&
-           (status = wal_checkpoint_cursor_next(checkpoints, &info, &error)) == WAL_OK) {
+           (status = wal_checkpoint_cursor_next(checkpoints, &info, cli->error)) == WAL_OK) {
         if (cli_slice_equal(info.entry_id, cli_slice(request->to)) &&
             info.created_ms >= newest_ms) {
             request->checkpoint = cli_keep_slice(info.id);
@@ -251,7 +249,7 @@ static void find_checkpoint(const struct cli *cli, struct request *request)
         }
     }
     wal_checkpoint_cursor_close(checkpoints);
-    cli_check(cli, request->to, status == WAL_END ? WAL_OK : status, &error);
+    cli_check(cli, request->to, status == WAL_END ? WAL_OK : status);
     if (request->checkpoint == NULL) {
         cli_end(cli, cli_error_status(cli, WAL_ENOTFOUND, request->to,
                                       "no checkpoint was made at this entry; nothing was changed "

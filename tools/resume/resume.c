@@ -740,16 +740,16 @@ static int write_view(struct continued *continued, bool is_complete)
                                         .dialect = continued->client->dialect,
                                         .root = continued->root};
     struct wal_view_flush_result result = WAL_INIT(wal_view_flush_result);
-    struct wal_error error = CLI_ERROR_INIT;
     struct wal_view *view = NULL;
     const char *name = cli_keep_slice(continued->info.id);
     const char *path = NULL;
     uint64_t missing;
-    enum wal_status status = convert_view_open(&target, continued->session, &view, &error);
+    enum wal_status status =
+        convert_view_open(&target, continued->session, &view, continued->cli->error);
     int code = CLI_OK;
 
     if (status == WAL_OK) {
-        status = convert_view_flush(&target, view, &result, &error);
+        status = convert_view_flush(&target, view, &result, continued->cli->error);
     }
     if (status == WAL_ECHANGED && is_complete) {
         cli_note(continued->cli, name,
@@ -765,8 +765,8 @@ static int write_view(struct continued *continued, bool is_complete)
         free(fork);
         free(resume);
     } else if (status != WAL_OK) {
-        code = view != NULL ? convert_view_fail(&target, name, status, &error)
-                            : cli_report(continued->cli, name, status, &error);
+        code = view != NULL ? convert_view_fail(&target, name, status, continued->cli->error)
+                            : cli_report(continued->cli, name, status);
     } else if (wal_view_path(view, 0, &path, NULL) == WAL_OK) {
         set_id_of_view(continued, path);
         note_lines(continued, path, result.lines, view);
@@ -836,17 +836,17 @@ static int continue_session(const struct cli *cli, struct wal_store *store, cons
                             const struct wal__client *client, char **command)
 {
     struct continued continued = {.cli = cli, .store = store, .info = WAL_INIT(wal_session_info)};
-    struct wal_error error = CLI_ERROR_INIT;
-    enum wal_status status = wal_session_open(store, cli_slice(name), &continued.session, &error);
+    enum wal_status status =
+        wal_session_open(store, cli_slice(name), &continued.session, cli->error);
     bool is_subagent = strstr(name, "~agent-") != NULL;
     int code = CLI_OK;
 
     if (status == WAL_OK) {
-        status = wal_session_get_info(continued.session, &continued.info, &error);
+        status = wal_session_get_info(continued.session, &continued.info, cli->error);
     }
     if (status != WAL_OK) {
         wal_session_close(continued.session);
-        return cli_report(cli, name, status, &error);
+        return cli_report(cli, name, status);
     }
     snprintf(continued.id, sizeof(continued.id), "%s", name);
     find_own_client(&continued);
@@ -923,7 +923,6 @@ static void put_row(struct table *table, const struct resume_row *row, const cha
 static int print_list(const struct cli *cli, const char *cwd, struct resume_list *list,
                       const char *query, uint64_t limit)
 {
-    struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status = WAL_OK;
     struct table table;
     size_t printed = 0;
@@ -935,7 +934,7 @@ static int print_list(const struct cli *cli, const char *cwd, struct resume_list
     while (status == WAL_OK && (limit == 0 || printed < limit) &&
            (!list->is_complete || printed < list->match_count)) {
         if (printed == list->match_count) {
-            status = resume_list_load(list, 1, &error);
+            status = resume_list_load(list, 1, cli->error);
             continue;
         }
         const struct resume_row *row = &list->rows[list->matches[printed++]];
@@ -950,7 +949,7 @@ static int print_list(const struct cli *cli, const char *cwd, struct resume_list
     }
     table_finish(&table);
     if (status != WAL_OK) {
-        return cli_report(cli, cli->items[1], status, &error);
+        return cli_report(cli, cli->items[1], status);
     }
     if (list->count == 0 && cwd != NULL) {
         cli_note(cli, cwd, "no session of this directory");
@@ -961,13 +960,12 @@ static int print_list(const struct cli *cli, const char *cwd, struct resume_list
 static int pick(const struct cli *cli, struct screen *screen, struct wal_store *store,
                 struct resume_list *list, const char *query, const char **id)
 {
-    struct wal_error error = CLI_ERROR_INIT;
     size_t index = SIZE_MAX;
-    enum wal_status status = resume_pick(screen, store, list, query, &index, &error);
+    enum wal_status status = resume_pick(screen, store, list, query, &index, cli->error);
 
     screen_close(screen);
     if (status != WAL_OK) {
-        return cli_report(cli, cli->items[1], status, &error);
+        return cli_report(cli, cli->items[1], status);
     }
     if (index == SIZE_MAX) {
         return GAVE_UP;
@@ -981,15 +979,14 @@ static int pick(const struct cli *cli, struct screen *screen, struct wal_store *
 static int choose(const struct cli *cli, const struct arguments *arguments,
                   struct resume_list *list, const char *query, const char **id)
 {
-    struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status = WAL_OK;
 
     resume_list_filter(list, query);
     while (status == WAL_OK && !cli->json && !list->is_complete && list->match_count < 2) {
-        status = resume_list_load(list, 1, &error);
+        status = resume_list_load(list, 1, cli->error);
     }
     if (status != WAL_OK) {
-        return cli_report(cli, cli->items[1], status, &error);
+        return cli_report(cli, cli->items[1], status);
     }
     if (!cli->json && list->match_count == 1) {
         *id = cli_keep_text(list->rows[list->matches[0]].id);
@@ -1010,7 +1007,6 @@ static const char *find_named(const struct cli *cli, struct wal_store *store)
 {
     const char *name = cli->count == 3 ? cli->items[2] : "";
     struct cli_match match = {.name = name};
-    struct wal_error error = CLI_ERROR_INIT;
     struct wal_session *session = NULL;
     struct cli_sessions list;
     const char *id = NULL;
@@ -1025,10 +1021,10 @@ static const char *find_named(const struct cli *cli, struct wal_store *store)
     if (strlen(name) < CLI_SHORT_SIZE) {
         return NULL;
     }
-    for (cli_sessions_open(&list, store, NULL, &error); cli_sessions_next(&list, &error);) {
+    for (cli_sessions_open(&list, store, NULL, cli->error); cli_sessions_next(&list);) {
         cli_match_add(&match, list.info.id);
     }
-    cli_check(cli, cli->items[1], list.status, &error);
+    cli_check(cli, cli->items[1], list.status);
     if (match.prefix_count + match.ending_count == 1) {
         id = cli_keep_text(match.prefix_count == 1 ? match.prefixes[0] : match.endings[0]);
     }
@@ -1055,7 +1051,6 @@ static int resume(const struct cli *cli, const struct arguments *arguments, stru
     struct wal__directory directory;
     struct resume_list list = {.store = store,
                                .directory = arguments->cwd != NULL ? &directory : NULL};
-    struct wal_error error = CLI_ERROR_INIT;
     struct screen screen = {.file = NULL};
     char query[RESUME_QUERY_SIZE];
     const char *id = NULL;
@@ -1065,9 +1060,9 @@ static int resume(const struct cli *cli, const struct arguments *arguments, stru
     join(cli, query);
     options.project = cli_slice(arguments->project);
     wal__directory_init(&directory, cli_slice(arguments->cwd));
-    status = wal_session_cursor_open(store, &options, &list.cursor, &error);
+    status = wal_session_cursor_open(store, &options, &list.cursor, cli->error);
     if (status != WAL_OK) {
-        code = cli_report(cli, cli->items[1], status, &error);
+        code = cli_report(cli, cli->items[1], status);
     } else if (!cli->json && (id = find_named(cli, store)) != NULL) {
         code = CLI_OK;
     } else if (!cli->json && isatty(STDIN_FILENO) == 1 && isatty(STDERR_FILENO) == 1 &&

@@ -462,7 +462,7 @@ static int print_hits(const struct search_print *print, struct wal_search_cursor
     }
     end(&printer, &last, printed);
     if (printer.status != WAL_OK) {
-        code = cli_report(print->cli, "search", printer.status, &printer.error);
+        code = cli_report_error(print->cli, "search", printer.status, &printer.error);
     }
     wal_session_close(printer.session);
     return code;
@@ -580,19 +580,18 @@ static int query_and_print(const struct cli *cli, struct wal_store *store, struc
     struct wal_search_summary summary = WAL_INIT(wal_search_summary);
     struct wal_search_cursor *cursor = NULL;
     struct wal_search *handle = NULL;
-    struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
     int code;
 
-    status = wal_search_open(store, NULL, &handle, &error);
+    status = wal_search_open(store, NULL, &handle, cli->error);
     if (status == WAL_OK) {
-        status = wal_search_find(handle, &search->query, &cursor, &summary, &error);
+        status = wal_search_find(handle, &search->query, &cursor, &summary, cli->error);
     }
     progress_clear(&search->progress);
     if (status == WAL_EINVAL) {
-        cli_fail(cli, CLI_USAGE, "search", "%s", error.text);
+        cli_fail(cli, CLI_USAGE, "search", "%s", cli->error->text);
     }
-    cli_check(cli, "search", status, &error);
+    cli_check(cli, "search", status);
     if (summary.hits > 0) {
         cli_start_pager(cli);
     }
@@ -679,7 +678,6 @@ int search_run_index(struct cli *cli, int argc, char **argv)
         {.name = "deep", .flag = &deep},
         {.name = NULL},
     };
-    struct wal_error error = CLI_ERROR_INIT;
     struct wal_search *search = NULL;
     struct progress progress;
     enum wal_status status;
@@ -689,12 +687,12 @@ int search_run_index(struct cli *cli, int argc, char **argv)
     update.flags = deep ? WAL_SEARCH_UPDATE_DEEP : 0U;
     update.progress = show_progress;
     update.ctx = &progress;
-    status = wal_search_open(cli->store, NULL, &search, &error);
+    status = wal_search_open(cli->store, NULL, &search, cli->error);
     if (status == WAL_OK) {
-        status = wal_search_update(search, &update, &result, &error);
+        status = wal_search_update(search, &update, &result, cli->error);
     }
     progress_clear(&progress);
-    cli_check(cli, "index", status, &error);
+    cli_check(cli, "index", status);
     print_index(cli, &result);
     if (result.unwritten > 0) {
         cli_fail(cli, CLI_FAILED, "index",

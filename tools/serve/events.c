@@ -258,7 +258,7 @@ static enum wal_status read_states(struct order *order, size_t records, struct w
     options.recorded_after = order->after;
     options.flags = is_trash ? WAL_SESSION_CURSOR_TRASH : 0U;
 
-    for (cli_sessions_open(&list, store, &options, NULL); cli_sessions_next(&list, NULL);) {
+    for (cli_sessions_open(&list, store, &options, NULL); cli_sessions_next(&list);) {
         struct wal_session *session = NULL;
 
         if (is_trash && is_in(order, list.info.last_sequence)) {
@@ -350,7 +350,7 @@ static enum wal_status known_read(struct known *known, struct wal_store *store)
         struct cli_sessions list;
 
         options.flags = pass == 0 ? 0U : WAL_SESSION_CURSOR_TRASH;
-        for (cli_sessions_open(&list, store, &options, NULL); cli_sessions_next(&list, NULL);) {
+        for (cli_sessions_open(&list, store, &options, NULL); cli_sessions_next(&list);) {
             add_known(known, list.info.number, list.info.id);
         }
         status = list.status;
@@ -1255,7 +1255,7 @@ struct serve_feed *serve_feed_start(struct serve_server *server)
     struct serve_feed *feed;
 
     if (status != WAL_OK) {
-        (void)cli_report(server->cli, "serve", status, &error);
+        (void)cli_report_error(server->cli, "serve", status, &error);
         return NULL;
     }
     feed = cli_alloc(sizeof(*feed));

@@ -386,7 +386,7 @@ static enum wal_status list_sessions(struct usage *usage, struct wal_store *stor
 {
     struct cli_sessions list;
 
-    for (cli_sessions_open(&list, store, NULL, error); cli_sessions_next(&list, error);) {
+    for (cli_sessions_open(&list, store, NULL, error); cli_sessions_next(&list);) {
         struct usage_session *session;
         char client[CLI_CLIENT_SIZE];
         char label[CLI_TEXT_MAX];
@@ -865,7 +865,6 @@ static int print(const struct cli *cli, const struct usage *usage,
 static int count(const struct cli *cli, struct wal_store *store, const struct usage_prices *prices,
                  enum usage_by by, int64_t since_ms, int64_t until_ms)
 {
-    struct wal_error error = CLI_ERROR_INIT;
     struct usage_groups groups = {.by = by};
     struct progress progress;
     struct usage usage = {.progress = &progress};
@@ -873,8 +872,8 @@ static int count(const struct cli *cli, struct wal_store *store, const struct us
     int code;
 
     progress_init(&progress, !cli->no_progress);
-    status = usage_read(&usage, store, &error);
-    cli_check(cli, "usage", status, &error);
+    status = usage_read(&usage, store, cli->error);
+    cli_check(cli, "usage", status);
     usage_answers_price(&usage.answers, prices);
     usage_groups_fill(&groups, &usage, since_ms, until_ms);
     code = print(cli, &usage, prices, &groups);

@@ -225,12 +225,11 @@ static void note_size(const struct cli *cli, uint64_t bytes)
 
 static void print(const struct cli *cli, struct view *view)
 {
-    struct wal_error error = CLI_ERROR_INIT;
     char *data = NULL;
     size_t size = 0;
-    enum wal_status status = read_data(view, &data, &size, &error);
+    enum wal_status status = read_data(view, &data, &size, cli->error);
 
-    cli_check(cli, cli->items[1], status, &error);
+    cli_check(cli, cli->items[1], status);
     page_write(stdout, data, size);
     note_size(cli, size);
     view_filter_report(cli, &view->filter);

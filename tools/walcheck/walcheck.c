@@ -759,7 +759,7 @@ static int check_salvage(struct check_store *store, const char *out)
     status = wal_salvage(store->path, out, &options, &salvage.result, &error);
     progress_clear(&salvage.progress);
     if (status != WAL_OK) {
-        code = cli_report(store->cli, out, status, &error);
+        code = cli_report_error(store->cli, out, status, &error);
         if (status != WAL_EINVAL && status != WAL_EEXISTS) {
             code = cli_worse_code(CLI_FAILED, code);
         }

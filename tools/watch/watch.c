@@ -123,8 +123,7 @@ static enum wal_status view_load(struct view *view, int64_t since_ms, struct wal
 
     options.changed_after = since_ms - 1;
     options.project = cli_slice(view->live->project);
-    for (cli_sessions_open(&list, view->live->store, &options, error);
-         cli_sessions_next(&list, error);) {
+    for (cli_sessions_open(&list, view->live->store, &options, error); cli_sessions_next(&list);) {
         struct live_session *session = live_find(view->live, list.info.id);
 
         if (session != NULL && session->is_selected) {
@@ -454,12 +453,12 @@ static enum wal_status show(struct view *view, struct screen *screen, bool *pick
 static int print_command(struct live *live, const char *id)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
-    struct wal_error error = CLI_ERROR_INIT;
     struct wal_session *session = NULL;
-    enum wal_status status = wal_session_open(live->store, cli_slice(id), &session, &error);
+    enum wal_status status =
+        wal_session_open(live->store, cli_slice(id), &session, live->cli->error);
 
     if (status == WAL_OK) {
-        status = wal_session_get_info(session, &info, &error);
+        status = wal_session_get_info(session, &info, live->cli->error);
     }
     if (status == WAL_OK) {
         char *command = shown_resume(live->cli, &info);
@@ -469,24 +468,23 @@ static int print_command(struct live *live, const char *id)
         free(command);
     }
     wal_session_close(session);
-    return cli_report(live->cli, id, status, &error);
+    return cli_report(live->cli, id, status);
 }
 
 static int show_screen(struct live *live, struct screen *screen)
 {
     struct view view = {.live = live};
-    struct wal_error error = CLI_ERROR_INIT;
     bool picked = false;
     int64_t since_ms = live->since_ms > 0 ? live->since_ms : when_now_ms() - HOUR_MS;
-    enum wal_status status = view_load(&view, since_ms, &error);
+    enum wal_status status = view_load(&view, since_ms, live->cli->error);
     int code = CLI_OK;
 
     if (status == WAL_OK) {
-        status = show(&view, screen, &picked, &error);
+        status = show(&view, screen, &picked, live->cli->error);
     }
     screen_close(screen);
     if (status != WAL_OK) {
-        code = cli_report(live->cli, live->cli->items[1], status, &error);
+        code = cli_report(live->cli, live->cli->items[1], status);
     } else if (picked) {
         code = print_command(live, view.rows[view.at].id);
     }

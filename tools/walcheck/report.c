@@ -154,8 +154,8 @@ void check_damages_move(struct check_damages *to, struct check_damages *from)
     for (size_t i = 0; i < from->count; i++) {
         *CLI_ADD(to) = from->items[i];
     }
-    from->count = 0;
-    check_damages_deinit(from);
+    free(from->items);
+    *from = (struct check_damages){.items = NULL};
 }
 
 void check_damages_sort(struct check_damages *damages)
@@ -199,15 +199,6 @@ static bool is_missing(const void *ctx, const struct check_damage *damage)
 void check_damages_intersect(struct check_damages *damages, const struct check_damages *other)
 {
     check_damages_remove(damages, is_missing, other);
-}
-
-void check_damages_deinit(struct check_damages *damages)
-{
-    for (size_t i = 0; i < damages->count; i++) {
-        deinit(&damages->items[i]);
-    }
-    free(damages->items);
-    *damages = (struct check_damages){.items = NULL};
 }
 
 void check_feature(const struct check_store *store, struct check_segment *segment,

@@ -540,21 +540,6 @@ enum wal__fmt check_session_decode(const struct check_segment *segment, struct w
     return fmt;
 }
 
-void check_segment_deinit(struct check_segment *segment)
-{
-    for (size_t i = 0; i < segment->record_count; i++) {
-        free(segment->records[i].payload);
-    }
-    free(segment->records);
-    free(segment->facts);
-    free(segment->index);
-    free(segment->references);
-    free(segment->blobs);
-    free(segment->lost_blobs);
-    check_damages_deinit(&segment->damages);
-    free(segment);
-}
-
 bool check_segment_has_grown(const struct check_segment *segment)
 {
     const uint8_t *bytes = NULL;
@@ -850,7 +835,6 @@ static void report_unlinked(struct check_store *store, struct check_segment *seg
                          "a backup that was cut short left it; the next one goes on");
         break;
     case WAL__DAMAGED_REPLACED:
-        check_damages_deinit(damages);
         check_damage_add(damages, CHECK_NOTE, segment->head->name, 0, segment->head->size,
                          "was replaced by compaction, and is removed when one process "
                          "opens the store alone");
@@ -922,7 +906,9 @@ void check_chain(struct check_store *store, struct check_segments *segments, con
     (void)!wal__damaged_link(reader, stream); /* check_directory has reported it */
     take_segments(store, stream, segments);
     for (size_t i = 0; i < segments->count; i++) {
-        read_head(store, segments->items[i]);
+        if (segments->items[i]->head->role != WAL__DAMAGED_REPLACED) {
+            read_head(store, segments->items[i]);
+        }
     }
     for (struct check_segment *segment = segments->tail; segment != NULL;
          segment = segment->previous) {

@@ -6,6 +6,9 @@
  * the store during the check. Damage persists, so damage in such a store counts only if two passes
  * find it.
  *
+ * What is known of a store is static and stays until the process ends, but for the records of a
+ * segment that was replayed.
+ *
  * Invariant: walcheck writes nothing below the store that it reads. At most jobs + SCAN_AHEAD
  * scanned segments wait in memory for the replay. A lost slot of MANIFEST is damage as long as the
  * other slot or a segment identifies the store; a directory with neither MANIFEST nor log/ is
@@ -534,36 +537,14 @@ static bool is_open_elsewhere(const struct check_store *store)
     return live;
 }
 
-static void deinit_segments(struct check_segments *segments)
-{
-    for (size_t i = 0; i < segments->count; i++) {
-        check_segment_deinit(segments->items[i]);
-    }
-    free(segments->items);
-    *segments = (struct check_segments){.items = NULL};
-}
-
-static void store_deinit(struct check_store *store)
-{
-    deinit_segments(&store->log);
-    deinit_segments(&store->pack);
-    wal__damaged_close(&store->reader);
-    check_model_deinit(&store->model);
-    check_blobs_deinit(&store->blobs);
-    free(store->catalogue.bytes);
-    store->catalogue.bytes = NULL;
-    check_damages_deinit(&store->damages);
-}
-
 /* Checks the whole store. */
 static void store_run(struct check_store *store)
 {
-    struct check_store fresh;
-    struct check_store again;
+    static struct check_store again;
     bool live;
 
     init_reader(store);
-    fresh = *store;
+    again = *store;
     live = is_open_elsewhere(store);
     run_pass(store);
     live = live || is_open_elsewhere(store);
@@ -571,12 +552,10 @@ static void store_run(struct check_store *store)
         return;
     }
     usleep(PAUSE_US);
-    again = fresh;
     run_pass(&again);
     check_damages_intersect(&store->damages, &again.damages);
     store->tail = again.tail;
     store->pack_tail = again.pack_tail;
-    store_deinit(&again);
 }
 
 /* --- salvage ------------------------------------------------------------ */
@@ -642,16 +621,6 @@ static int32_t show_progress(void *ctx, uint64_t done, uint64_t total)
 
     progress_update(&salvage->progress, salvage->out, done, total, "bytes");
     return 0;
-}
-
-static void free_notes(struct salvage *salvage)
-{
-    for (size_t i = 0; i < salvage->note_count; i++) {
-        free(salvage->notes[i].session);
-        free(salvage->notes[i].entry);
-        free(salvage->notes[i].reason);
-    }
-    free(salvage->notes);
 }
 
 static bool is_complete(const struct salvage *salvage)
@@ -738,12 +707,7 @@ static void report_text(const struct salvage *salvage)
 /* Makes a sound store at `out`, prints the report and returns the exit code. salvage.c */
 static int check_salvage(struct check_store *store, const char *out)
 {
-    struct salvage salvage = {
-        .store = store,
-        .checked = store->damages.count,
-        .out = out,
-        .result = WAL_INIT(wal_salvage_result),
-    };
+    static struct salvage salvage;
     const struct wal_salvage_options options = {
         .struct_size = sizeof(options),
         .flags = store->cli->force_network_fs ? (uint32_t)WAL_OPEN_NETWORK_FS : 0,
@@ -751,15 +715,20 @@ static int check_salvage(struct check_store *store, const char *out)
         .report = add_report,
         .ctx = &salvage,
     };
-    struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
     int code;
 
+    salvage = (struct salvage){
+        .store = store,
+        .checked = store->damages.count,
+        .out = out,
+        .result = WAL_INIT(wal_salvage_result),
+    };
     progress_init(&salvage.progress, !store->cli->no_progress);
-    status = wal_salvage(store->path, out, &options, &salvage.result, &error);
+    status = wal_salvage(store->path, out, &options, &salvage.result, store->cli->error);
     progress_clear(&salvage.progress);
     if (status != WAL_OK) {
-        code = cli_report_error(store->cli, out, status, &error);
+        code = cli_report(store->cli, out, status);
         if (status != WAL_EINVAL && status != WAL_EEXISTS) {
             code = cli_worse_code(CLI_FAILED, code);
         }
@@ -771,7 +740,6 @@ static int check_salvage(struct check_store *store, const char *out)
         }
         code = is_complete(&salvage) ? CLI_OK : CLI_NEGATIVE;
     }
-    free_notes(&salvage);
     return code;
 }
 
@@ -791,19 +759,15 @@ struct request {
 
 static int run(struct cli *cli, const struct request *request)
 {
-    struct check_store store = {
-        .cli = cli,
-        .path = cli->items[0],
-    };
-    int code;
+    static struct check_store store;
 
+    store.cli = cli;
+    store.path = cli->items[0];
     store.jobs = request->jobs == 0 ? 1 : (unsigned)request->jobs;
     store.jobs = store.jobs > JOBS_MAX ? JOBS_MAX : store.jobs;
     store_run(&store);
-    code =
-        request->salvage == NULL ? check_report(&store) : check_salvage(&store, request->salvage);
-    store_deinit(&store);
-    return code;
+    return request->salvage == NULL ? check_report(&store)
+                                    : check_salvage(&store, request->salvage);
 }
 
 /* `count` is the number of operands. */

@@ -77,7 +77,6 @@ void check_damages_remove(struct check_damages *damages,
 void check_damages_sort(struct check_damages *damages);
 /* Keeps only the items that `other` has too. */
 void check_damages_intersect(struct check_damages *damages, const struct check_damages *other);
-void check_damages_deinit(struct check_damages *damages);
 
 /* --- segments ------------------------------------------------------------- */
 
@@ -218,7 +217,6 @@ bool check_session_is_deleted(const struct check_session *session);
 size_t check_model_count_sessions(const struct check_model *model, bool deleted);
 /* Adds a session whose SESSION record is lost from its summary in an index. */
 void check_model_add_from_index(struct check_model *model, const struct wal__summary *summary);
-void check_model_deinit(struct check_model *model);
 
 /* --- a store -------------------------------------------------------------- */
 
@@ -310,7 +308,6 @@ void check_segment_scan(struct check_segment *segment);
 /* Whether a valid frame is now at the end that the scan found: another process has appended
  * since. */
 bool check_segment_has_grown(const struct check_segment *segment);
-void check_segment_deinit(struct check_segment *segment);
 /* Decodes a SESSION payload in the layout of the segment's format version. */
 enum wal__fmt check_session_decode(const struct check_segment *segment, struct wal__span payload,
                                    struct wal__session_record *record);
@@ -389,7 +386,6 @@ const char *check_pack_index(struct check_segment *segment, const struct wal__pa
 void check_blobs_add_segment(struct check_blobs *blobs, struct check_segment *segment);
 /* Verifies the SHA-256 of all content in store->jobs threads. */
 void check_blobs_verify(struct check_store *store);
-void check_blobs_deinit(struct check_blobs *blobs);
 /* Whether an ENTRY or DOC refers to content; sets its digest and size. */
 bool check_reference_decode(struct wal__span payload, struct check_reference *reference);
 /* Checks every reference of the log to content. */

@@ -57,20 +57,6 @@ void care_space_collect(struct care_space *space, struct wal_store_compact_optio
     options->ctx = space;
 }
 
-void care_space_deinit(struct care_space *space)
-{
-    for (size_t i = 0; i < space->count; i++) {
-        free(space->items[i].id);
-    }
-    for (size_t i = 0; i < space->refusal_count; i++) {
-        free(space->refusals[i].file);
-        free(space->refusals[i].why);
-    }
-    free(space->items);
-    free(space->refusals);
-    *space = (struct care_space){.items = NULL};
-}
-
 void care_space_write(const struct care_space *space, struct wal__json_out *json)
 {
     wal__json_out_open(json, '[');
@@ -518,14 +504,12 @@ static int finish(const struct cli *cli, struct gc *gc, const struct cli_texts *
         code = cli_worse_code(code, remove_bundles(cli));
     }
     code = cli_worse_code(code, report_readers(cli, gc));
-    code = cli_worse_code(code, space_report(cli, &gc->space));
-    care_space_deinit(&gc->space);
-    return code;
+    return cli_worse_code(code, space_report(cli, &gc->space));
 }
 
 int care_erase(const struct cli *cli, bool rewrites_views, const struct cli_texts *files)
 {
-    struct gc gc = {.options = WAL_INIT(wal_store_compact_options)};
+    static struct gc gc = {.options = WAL_INIT(wal_store_compact_options)};
     enum wal_status status;
     int code;
 
@@ -566,7 +550,7 @@ static void read_options(const struct cli *cli, const struct arguments *argument
 
 int verb_gc(struct cli *cli, int argc, char **argv)
 {
-    struct gc gc = {.options = WAL_INIT(wal_store_compact_options)};
+    static struct gc gc = {.options = WAL_INIT(wal_store_compact_options)};
     struct arguments arguments = {.dry_run = false};
     const struct cli_option options[] = {
         {.name = "dry-run", .flag = &arguments.dry_run},
@@ -577,7 +561,7 @@ int verb_gc(struct cli *cli, int argc, char **argv)
         {.name = "rate", .value = &arguments.rate},
         {.name = NULL},
     };
-    struct cli_texts files = {.items = NULL};
+    static struct cli_texts files;
     enum wal_status status;
     int code;
 
@@ -603,8 +587,6 @@ int verb_gc(struct cli *cli, int argc, char **argv)
         code = looks_at_views(&gc) ? care_print_views(cli, cli->store, gc.rewrites_views, NULL)
                                    : CLI_OK;
     }
-    code =
-        finish(cli, &gc, &files, status == WAL_OK && arguments.erase && !arguments.dry_run, code);
-    cli_texts_deinit(&files);
-    return code;
+    return finish(cli, &gc, &files, status == WAL_OK && arguments.erase && !arguments.dry_run,
+                  code);
 }

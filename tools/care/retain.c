@@ -221,7 +221,7 @@ static bool check_pin(const struct reading *reading, size_t rank)
 static void choose(const struct reading *reading, const struct wal__retain_rules *rules)
 {
     struct retain_plan *plan = reading->plan;
-    bool *checked = cli_alloc(plan->count + 1);
+    bool *checked = cli_keep(cli_alloc(plan->count + 1));
     bool is_new = true;
 
     while (is_new) {
@@ -235,7 +235,6 @@ static void choose(const struct reading *reading, const struct wal__retain_rules
             }
         }
     }
-    free(checked);
 }
 
 /* Reads the sessions and chooses. project: the rules apply to it only; NULL: to all. Ends the
@@ -243,18 +242,14 @@ static void choose(const struct reading *reading, const struct wal__retain_rules
 static void retain_plan_read(struct retain_plan *plan, const struct cli *cli,
                              const struct wal__retain_rules *rules, const char *project)
 {
-    struct reading reading = {.cli = cli, .plan = plan, .project = project};
+    static struct reading reading;
 
+    reading = (struct reading){.cli = cli, .plan = plan, .project = project};
     read_list(&reading, 0);
     read_list(&reading, WAL_SESSION_CURSOR_TRASH);
     find_parents(&reading);
     read_claims(&reading);
     choose(&reading, rules);
-    for (size_t i = 0; i < plan->count; i++) {
-        free(reading.parents[i]);
-    }
-    free(reading.parents);
-    cli_ids_deinit(&reading.ranks);
 }
 
 /* --- moving ------------------------------------------------------------- */
@@ -300,17 +295,6 @@ static enum wal_status retain_plan_move(struct retain_item *item, struct wal_sto
     }
 }
 
-static void retain_plan_deinit(struct retain_plan *plan)
-{
-    for (size_t i = 0; i < plan->count; i++) {
-        free(plan->items[i].id);
-        free(plan->items[i].title);
-    }
-    free(plan->items);
-    free(plan->sessions);
-    *plan = (struct retain_plan){.items = NULL};
-}
-
 /* --- to the archive ------------------------------------------------------- */
 
 struct copying {
@@ -343,9 +327,8 @@ static enum wal_status copy(struct copying *copying, struct wal_store *from, str
                             struct wal_error *error)
 {
     const struct retain_plan *plan = copying->plan;
-    struct wal_slice *ids = cli_alloc((plan->count + 1) * sizeof(*ids));
+    struct wal_slice *ids = cli_keep(cli_alloc((plan->count + 1) * sizeof(*ids)));
     struct wal_transfer_options options = WAL_INIT(wal_transfer_options);
-    enum wal_status status;
 
     for (size_t i = 0; i < plan->count; i++) {
         if (plan->sessions[i].rule != WAL__RETAIN_STAYS) {
@@ -355,9 +338,7 @@ static enum wal_status copy(struct copying *copying, struct wal_store *from, str
     options.sessions = ids;
     options.report = note_refusal;
     options.ctx = copying;
-    status = wal_store_merge(from, to, &options, NULL, error);
-    free(ids);
-    return status;
+    return wal_store_merge(from, to, &options, NULL, error);
 }
 
 /* Copies the chosen sessions to the store in a directory, which is made when it is not there. One
@@ -577,7 +558,7 @@ static void print(const struct cli *cli, const struct retain *retain)
     if (!retain->apply && retain->moved > 0) {
         puts("nothing has changed; --apply moves them");
     } else if (retain->moved > 0) {
-        const char **ids = cli_alloc(retain->plan.count * sizeof(ids[0]));
+        const char **ids = cli_keep(cli_alloc(retain->plan.count * sizeof(ids[0])));
         size_t count = 0;
 
         for (size_t i = 0; i < retain->plan.count; i++) {
@@ -587,7 +568,6 @@ static void print(const struct cli *cli, const struct retain *retain)
         }
         cli_print_command(cli, "give the space back: ", "gc --erase", NULL, 0);
         cli_print_command(cli, "undo: ", "undelete", ids, count);
-        free(ids);
     }
 }
 
@@ -674,7 +654,7 @@ static void read_rules(const struct cli *cli, const char *older_than,
 
 int verb_retain(struct cli *cli, int argc, char **argv)
 {
-    struct retain retain = {
+    static struct retain retain = {
         .rules = {.older_than_ms = INT64_MIN, .keep_last = UINT64_MAX, .max_bytes = UINT64_MAX}};
     const char *older_than = NULL;
     const struct cli_option options[] = {
@@ -692,6 +672,5 @@ int verb_retain(struct cli *cli, int argc, char **argv)
     read_rules(cli, older_than, &retain.rules);
     cli_use_store(cli, cli->items[1], retain.apply ? 0 : WAL_OPEN_READ_ONLY);
     run(cli, &retain, cli->store);
-    retain_plan_deinit(&retain.plan);
     return CLI_OK;
 }

@@ -432,7 +432,7 @@ static void read_stats(const struct cli *cli, struct stats *stats)
 
 int verb_stats(struct cli *cli, int argc, char **argv)
 {
-    struct stats stats = {.info = WAL_INIT(wal_store_info)};
+    static struct stats stats = {.info = WAL_INIT(wal_store_info)};
     enum wal_status status;
     char uuid[33];
 
@@ -449,11 +449,6 @@ int verb_stats(struct cli *cli, int argc, char **argv)
             cli_plural(stats.costs.damaged, "damaged checkpoint was", "damaged checkpoints were"));
     }
     wal_claim_cursor_close(stats.claims);
-    for (size_t i = 0; i < stats.costs.count; i++) {
-        free(stats.costs.items[i].id);
-    }
-    free(stats.costs.items);
-    care_space_deinit(&stats.space);
     return CLI_OK;
 }
 

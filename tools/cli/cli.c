@@ -498,12 +498,19 @@ char *cli_format(const char *form, ...)
     return text;
 }
 
+void *cli_keep(void *memory)
+{
+    static struct cli_texts kept; /* reachable until the process ends */
+
+    if (memory != NULL) {
+        *CLI_ADD(&kept) = memory;
+    }
+    return memory;
+}
+
 const char *cli_keep_slice(struct wal_slice text)
 {
-    static struct cli_texts texts; /* reachable until the process ends */
-
-    cli_texts_add(&texts, text);
-    return texts.items[texts.count - 1];
+    return cli_keep(cli_copy_slice(text));
 }
 
 const char *cli_keep_text(const char *text)
@@ -554,11 +561,7 @@ char *cli_absolute_path(const char *path)
 
 const char *cli_keep_absolute(const char *path)
 {
-    char *absolute = cli_absolute_path(path);
-    const char *kept = cli_keep_text(absolute);
-
-    free(absolute);
-    return kept;
+    return cli_keep(cli_absolute_path(path));
 }
 
 struct cli_ids_slot {

@@ -234,7 +234,9 @@ FILE *cli_open_memory(char **text, size_t *size);
 /* Returns a text, which the caller frees. */
 char *cli_format(const char *form, ...) __attribute__((format(printf, 1, 2)));
 
-/* Return a copy of a text that the process owns. */
+/* Return memory that the process owns from now on, and never frees, or such a copy of a text. What
+ * a verb has until it ends is kept so, or static. */
+void *cli_keep(void *memory);
 const char *cli_keep_text(const char *text);
 const char *cli_keep_slice(struct wal_slice text);
 

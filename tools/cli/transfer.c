@@ -96,7 +96,7 @@ void cli_transfer_init(struct cli_transfer *transfer, const struct cli *cli, con
 
 void cli_transfer_select(struct cli_transfer *transfer, struct wal_store *store, int first, int end)
 {
-    struct wal_slice *ids = cli_alloc((size_t)(end - first) * sizeof(ids[0]));
+    struct wal_slice *ids = cli_keep(cli_alloc((size_t)(end - first) * sizeof(ids[0])));
 
     transfer->sessions = ids;
     transfer->options.sessions = ids;
@@ -148,7 +148,6 @@ int cli_transfer_finish(struct cli_transfer *transfer, const char *path, enum wa
                         const struct wal_error *error)
 {
     progress_clear(&transfer->progress);
-    free(transfer->sessions);
     if (status != WAL_OK) {
         return cli_worse_code(transfer->code, cli_report_error(transfer->cli, path, status, error));
     }

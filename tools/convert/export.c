@@ -725,7 +725,7 @@ static void list_items(struct export *export)
 /* Renames sources that share a path; a unique path is kept. */
 static void make_paths_unique(struct export *export)
 {
-    struct cli_ids used_paths = {.items = NULL};
+    static struct cli_ids used_paths;
     struct item *items = export->items;
 
     if (items == NULL) {
@@ -755,7 +755,6 @@ static void make_paths_unique(struct export *export)
         free(items[i].path);
         items[i].path = unique_path;
     }
-    cli_ids_deinit(&used_paths);
 }
 
 static const struct item *find_item(const struct export *export, struct wal_slice id)
@@ -766,15 +765,6 @@ static const struct item *find_item(const struct export *export, struct wal_slic
         }
     }
     return NULL;
-}
-
-static void free_items(struct export *export)
-{
-    for (size_t i = 0; i < export->count; i++) {
-        free(export->items[i].id);
-        free(export->items[i].path);
-    }
-    free(export->items);
 }
 
 static void write_json(const struct export *export, const struct item *item, const char *path,
@@ -1053,9 +1043,10 @@ int verb_export(struct cli *cli, int argc, char **argv)
         {.name = "stdout", .flag = &to_stdout},
         {.name = NULL},
     };
-    struct export export = {.view.cli = cli};
+    static struct export export;
     int code;
 
+    export.view.cli = cli;
     cli_parse(cli, argc, argv, options);
     cli_check_operands(cli, to_stdout ? 2 : 3, to_stdout ? 2 : 3);
     export.view.dialect = find_dialect(cli, dialect);
@@ -1078,8 +1069,6 @@ int verb_export(struct cli *cli, int argc, char **argv)
     if (export.view.summary != NULL) {
         convert_summary_end(&summary);
     }
-    free_items(&export);
-    free(sessions.items);
     return code;
 }
 
@@ -1089,7 +1078,6 @@ static int print_path(const struct export *export, struct wal_session *session, 
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
     const struct item *item = NULL;
-    char *relative;
     char *path;
 
     if (export->view.dialect != NULL) {
@@ -1101,11 +1089,8 @@ static int print_path(const struct export *export, struct wal_session *session, 
     if (item == NULL || item->path == NULL) {
         return cli_error(export->view.cli, CLI_NEGATIVE, name, "was not imported");
     }
-    relative = relative_path(item, stream);
-    path = join_path(export->view.root, relative);
-    convert_print_path(export->view.cli, path);
-    free(relative);
-    free(path);
+    path = join_path(export->view.root, cli_keep(relative_path(item, stream)));
+    convert_print_path(export->view.cli, cli_keep(path));
     return CLI_OK;
 }
 
@@ -1118,15 +1103,13 @@ int verb_path(struct cli *cli, int argc, char **argv)
         {.name = "stream", .number = &stream, .max = 255},
         {.name = NULL},
     };
-    struct export export = {.view.cli = cli};
-    int code;
+    static struct export export;
 
+    export.view.cli = cli;
     cli_parse_operands(cli, argc, argv, options, 4, 4);
     export.view.dialect = find_dialect(cli, dialect);
     export.view.root = cli->items[2];
     open_export(cli, &export);
     cli_use_session(cli, cli->items[3]);
-    code = print_path(&export, cli->session, cli->items[3], (uint32_t)stream);
-    free_items(&export);
-    return code;
+    return print_path(&export, cli->session, cli->items[3], (uint32_t)stream);
 }

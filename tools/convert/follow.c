@@ -651,20 +651,19 @@ int verb_follow(struct cli *cli, int argc, char **argv)
         {.name = "dialect", .value = &dialect},
         {.name = NULL},
     };
-    struct follow follow = {.cli = cli, .retry_delay = 1};
+    static struct follow follow = {.retry_delay = 1};
     int code;
 
     cli_parse_operands(cli, argc, argv, options, 3, 3);
     check_dialect(cli, dialect);
     convert_check_root(cli, cli->items[2]);
     cli_permit_end(false);
+    follow.cli = cli;
     follow.path = cli->items[1];
     follow.views.target = (struct convert_view){
         .cli = cli, .store_path = follow.path, .dialect = dialect, .root = cli->items[2]};
     follow.views.open_views = cli_alloc(OPEN_VIEWS_MAX * sizeof(follow.views.open_views[0]));
     code = follow_store(&follow);
     views_close(&follow.views);
-    free(follow.views.open_views);
-    free(follow.views.sessions);
     return code;
 }

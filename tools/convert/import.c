@@ -608,12 +608,6 @@ static int run_follow(struct convert_run *run, struct wal_store *store,
     return run->has_followed ? CLI_OK : run->code;
 }
 
-void convert_run_deinit(struct convert_run *run)
-{
-    free(run->directory);
-    run->directory = NULL;
-}
-
 /* --- the verb import ---------------------------------------------------- */
 
 struct import_arguments {
@@ -636,8 +630,9 @@ static void split_operands(const struct cli *cli, struct operands *operands)
 {
     size_t count = (size_t)cli->count - 2;
 
-    *operands = (struct operands){.paths = cli_alloc(count * sizeof(operands->paths[0])),
-                                  .bundles = cli_alloc(count * sizeof(operands->bundles[0]))};
+    *operands =
+        (struct operands){.paths = cli_keep(cli_alloc(count * sizeof(operands->paths[0]))),
+                          .bundles = cli_keep(cli_alloc(count * sizeof(operands->bundles[0])))};
     for (size_t i = 0; i < count; i++) {
         const char *path = cli->items[2 + i];
 
@@ -703,7 +698,7 @@ int verb_import(struct cli *cli, int argc, char **argv)
         {.name = "summary", .flag = &arguments.summary},
         {.name = NULL},
     };
-    struct convert_run run = {.cli = cli};
+    static struct convert_run run;
     struct operands operands;
     int code;
 
@@ -714,6 +709,7 @@ int verb_import(struct cli *cli, int argc, char **argv)
         cli_fail(cli, CLI_USAGE, "--dialect", "'%s' is not a dialect (see: agentwal dialects)",
                  arguments.dialect);
     }
+    run.cli = cli;
     run.flags = arguments.all_files ? WAL_IMPORT_ALL_FILES : 0;
     run.dialect = arguments.dialect;
     run.exclude = cli->items[1];
@@ -722,9 +718,6 @@ int verb_import(struct cli *cli, int argc, char **argv)
     convert_catch_signals();
     split_operands(cli, &operands);
     code = import_into_store(&run, &operands, arguments.follows);
-    convert_run_deinit(&run);
-    free(operands.paths);
-    free(operands.bundles);
     if (!run.has_followed) {
         convert_end_interrupted(cli);
     }

@@ -53,8 +53,7 @@ static const char *path_below(const char *directory, const char *path)
  * the session's directory; else to `root`. */
 static void paths_init(struct files_paths *names, struct wal_slice root)
 {
-    char *given = cli_copy_slice(root);
-    char *resolved = root.size > 0 ? realpath(given, NULL) : NULL;
+    char *resolved = root.size > 0 ? realpath(cli_keep_slice(root), NULL) : NULL;
     char current[PATH_MAX];
     const char *below = NULL;
 
@@ -65,7 +64,6 @@ static void paths_init(struct files_paths *names, struct wal_slice root)
         names->below = cli_copy_text(below, strlen(below));
     }
     free(resolved);
-    free(given);
 }
 
 /* Adds a copy of a name. */
@@ -123,16 +121,6 @@ static void paths_read(const struct cli *cli, struct files_paths *names, const c
     if (number != 0) {
         cli_fail(cli, CLI_FAILED, is_input ? "standard input" : file, "%s", strerror(number));
     }
-}
-
-static void paths_deinit(struct files_paths *names)
-{
-    for (size_t i = 0; i < names->count; i++) {
-        free((void *)names->items[i].data);
-    }
-    free(names->items);
-    free(names->below);
-    *names = (struct files_paths){.items = NULL};
 }
 
 /* --- the commands ------------------------------------------------------- */
@@ -319,7 +307,7 @@ int verb_checkpoint(struct cli *cli, int argc, char **argv)
         {.name = "all-or-none", .flag = &request.is_all_or_none},
         {.name = NULL},
     };
-    struct files_paths names = {.items = NULL};
+    static struct files_paths names;
     int code = CLI_NEGATIVE;
     int refused;
 
@@ -337,7 +325,6 @@ int verb_checkpoint(struct cli *cli, int argc, char **argv)
         code = cli_worse_code(refused == 0 ? CLI_OK : CLI_NEGATIVE,
                               create_checkpoint(cli, &request, &names));
     }
-    paths_deinit(&names);
     return code;
 }
 

@@ -204,7 +204,7 @@ static void print_result(const struct cli *cli, const struct rewind_report *repo
 static int rewind_files(const struct cli *cli, struct wal_session *session,
                         const struct request *request)
 {
-    struct rewind_report report = {.result = WAL_INIT(wal_rewind_result)};
+    static struct rewind_report report = {.result = WAL_INIT(wal_rewind_result)};
     struct wal_file_change_cursor *changes = NULL;
     enum wal_status status = wal_rewind(session, cli_slice(request->checkpoint), &request->options,
                                         &report.result, &changes, cli->error);
@@ -224,10 +224,6 @@ static int rewind_files(const struct cli *cli, struct wal_session *session,
                  report.result.error,
                  report.result.status == WAL_ECHANGED ? " (--force rewinds anyway)" : "");
     }
-    for (size_t i = 0; i < report.count; i++) {
-        free((void *)(uintptr_t)report.items[i].path.data);
-    }
-    free(report.items);
     wal_file_change_cursor_close(changes);
     return CLI_OK;
 }

@@ -833,13 +833,12 @@ static int bring(struct resume_request *request)
 
     remote_read_store_id(request->cli, request->store_id, options.uuid);
     request->remote = remote_open(request->cli, "URL", request->url);
-    replicas = cli_format("%s/remotes", request->path);
+    replicas = cli_keep(cli_format("%s/remotes", request->path));
     options.flags = request->takes_over ? WAL_REMOTE_RESUME_TAKE_OVER : 0U;
     options.session = cli_slice(request->session);
     options.directory = cli_slice(replicas);
     status = wal_remote_resume(request->remote, request->cli->store, &options, &result,
                                request->cli->error);
-    free(replicas);
     cli_need(request->cli,
              remote_report(request->cli, request->session, status, request->cli->error));
     print_result(request, &result);

@@ -260,17 +260,6 @@ static void resume_list_filter(struct resume_list *list, const char *query)
     }
 }
 
-static void resume_list_close(struct resume_list *list)
-{
-    wal_session_cursor_close(list->cursor);
-    for (size_t i = 0; i < list->count; i++) {
-        free((void *)(uintptr_t)list->rows[i].id); /* begins the block */
-    }
-    free(list->rows);
-    free(list->matches);
-    memset(list, 0, sizeof(*list));
-}
-
 /* --- draw the list, the query and a preview, and obey keys ---------------- */
 
 /*
@@ -592,10 +581,13 @@ static enum wal_status resume_pick(struct screen *screen, struct wal_store *stor
                                    struct resume_list *list, const char *query, size_t *index,
                                    struct wal_error *error)
 {
-    struct picker picker = {.screen = screen, .store = store, .list = list, .previewed = SIZE_MAX};
+    static struct picker picker = {.previewed = SIZE_MAX};
     struct key key = {.kind = KEY_NONE};
     enum wal_status status;
 
+    picker.screen = screen;
+    picker.store = store;
+    picker.list = list;
     *index = SIZE_MAX;
     snprintf(picker.query, sizeof(picker.query), "%s", query);
     resume_list_filter(list, picker.query);
@@ -606,7 +598,6 @@ static enum wal_status resume_pick(struct screen *screen, struct wal_store *stor
             break;
         }
     }
-    free(picker.preview);
     return status;
 }
 
@@ -696,22 +687,19 @@ static bool has_client_file(const struct continued *continued)
 static void note_lines(const struct continued *continued, const char *path, uint64_t lines,
                        const struct wal_view *view)
 {
-    char *text = cli_format("%" PRIu64 " %s added", lines, cli_plural(lines, "line", "lines"));
+    const char *text =
+        cli_keep(cli_format("%" PRIu64 " %s added", lines, cli_plural(lines, "line", "lines")));
     const char *what;
     uint64_t count;
 
     for (uint32_t i = 0; view != NULL && wal_view_loss(view, i, &what, &count, NULL) == WAL_OK;
          i++) {
-        char *longer =
-            cli_format("%s%s%" PRIu64 " %s", text, i == 0 ? "; left out: " : ", ", count, what);
-
-        free(text);
-        text = longer;
+        text = cli_keep(
+            cli_format("%s%s%" PRIu64 " %s", text, i == 0 ? "; left out: " : ", ", count, what));
     }
     if (lines > 0) {
         cli_error(continued->cli, CLI_OK, path, "%s", text);
     }
-    free(text);
 }
 
 /* Sets the id that a view's file gives the session. */
@@ -755,15 +743,13 @@ static int write_view(struct continued *continued, bool is_complete)
         cli_note(continued->cli, name,
                  "its client went on with it; import takes that into the store");
     } else if (status == WAL_ECHANGED && continued->below != NULL) {
-        char *fork = cli_command(continued->cli, "fork", &name, 1);
-        char *resume = cli_command(continued->cli, "resume", NULL, 0);
+        const char *fork = cli_keep(cli_command(continued->cli, "fork", &name, 1));
+        const char *resume = cli_keep(cli_command(continued->cli, "resume", NULL, 0));
 
         code = cli_error_status(continued->cli, status, name,
                                 "its client's file has other content; to continue a copy: "
                                 "%s \"$(%s)\"",
                                 resume, fork);
-        free(fork);
-        free(resume);
     } else if (status != WAL_OK) {
         code = view != NULL ? convert_view_fail(&target, name, status, continued->cli->error)
                             : cli_report(continued->cli, name, status);
@@ -779,8 +765,8 @@ static int write_view(struct continued *continued, bool is_complete)
 /* Sees to it that the session's own client has all of it. Returns an exit code. */
 static int complete_file(struct continued *continued)
 {
-    char *path = cli_format("%s/%s", continued->root, continued->below);
-    char *packed = cli_format("%s.zst", path);
+    const char *path = cli_keep(cli_format("%s/%s", continued->root, continued->below));
+    const char *packed = cli_keep(cli_format("%s.zst", path));
     const struct convert_source source = {.cli = continued->cli,
                                           .store = continued->store,
                                           .session = continued->session,
@@ -813,25 +799,21 @@ static int complete_file(struct continued *continued)
             note_lines(continued, path, outcome.added, NULL);
         }
     }
-    free(packed);
-    free(path);
     return code;
 }
 
 /* Prints the session's directory if it is gone. */
 static void note_directory(const struct continued *continued)
 {
-    char *cwd = cli_copy_slice(continued->info.cwd);
+    const char *cwd = cli_keep_slice(continued->info.cwd);
     struct stat stat_of;
 
     if (cwd[0] != '\0' && (stat(cwd, &stat_of) != 0 || !S_ISDIR(stat_of.st_mode))) {
         cli_note(continued->cli, cwd, "the session's directory is gone; make it first (mkdir -p)");
     }
-    free(cwd);
 }
 
-/* Sees to it that the client has the session; *command is for the caller to free. Returns an exit
- * code. */
+/* Sees to it that the client has the session, and sets *command. Returns an exit code. */
 static int continue_session(const struct cli *cli, struct wal_store *store, const char *name,
                             const struct wal__client *client, char **command)
 {
@@ -867,7 +849,7 @@ static int continue_session(const struct cli *cli, struct wal_store *store, cons
     if (continued.client != NULL && code == CLI_OK) {
         note_directory(&continued);
     }
-    *command = shown_command(cli, continued.client, &continued.info, continued.id);
+    *command = cli_keep(shown_command(cli, continued.client, &continued.info, continued.id));
     wal_session_close(continued.session);
     return code;
 }
@@ -1049,14 +1031,15 @@ static int resume(const struct cli *cli, const struct arguments *arguments, stru
 {
     struct wal_session_cursor_options options = WAL_INIT(wal_session_cursor_options);
     struct wal__directory directory;
-    struct resume_list list = {.store = store,
-                               .directory = arguments->cwd != NULL ? &directory : NULL};
+    static struct resume_list list;
     struct screen screen = {.file = NULL};
     char query[RESUME_QUERY_SIZE];
     const char *id = NULL;
     enum wal_status status;
     int code;
 
+    list.store = store;
+    list.directory = arguments->cwd != NULL ? &directory : NULL;
     join(cli, query);
     options.project = cli_slice(arguments->project);
     wal__directory_init(&directory, cli_slice(arguments->cwd));
@@ -1071,7 +1054,7 @@ static int resume(const struct cli *cli, const struct arguments *arguments, stru
     } else {
         code = choose(cli, arguments, &list, query, &id);
     }
-    resume_list_close(&list);
+    wal_session_cursor_close(list.cursor);
     return code == CLI_OK && id != NULL
                ? continue_session(cli, store, id, arguments->client, command)
                : code;
@@ -1111,6 +1094,5 @@ int resume_run(struct cli *cli, int argc, char **argv)
         execl("/bin/sh", "sh", "-c", command, (char *)NULL);
         code = cli_error(cli, CLI_FAILED, "/bin/sh", "cannot be run");
     }
-    free(command);
     return code;
 }

@@ -628,7 +628,6 @@ int search_run(struct cli *cli, int argc, char **argv)
         {.name = NULL},
     };
     struct search search = {.query = WAL_INIT(wal_search_query)};
-    int code;
 
     cli_parse(cli, argc, argv, options);
     if (arguments.tool == NULL && cli->count < 3) {
@@ -636,12 +635,9 @@ int search_run(struct cli *cli, int argc, char **argv)
     }
     cli_use_store(cli, cli->items[1], 0);
     progress_init(&search.progress, !cli->no_progress);
-    search.text = join(cli->items, 2, cli->count);
+    search.text = cli_keep(join(cli->items, 2, cli->count));
     fill_query(cli, &arguments, &search);
-    code = query_and_print(cli, cli->store, &search, &arguments);
-    free(arguments.roles.items);
-    free(search.text);
-    return code;
+    return query_and_print(cli, cli->store, &search, &arguments);
 }
 
 /* --- index -------------------------------------------------------------- */

@@ -170,7 +170,8 @@ static void append_batch(struct append *append)
     const uint64_t none = 0;
     size_t size = 0;
     size_t at = 0;
-    char *input = cli_read_file(append->cli, NULL, INPUT_MAX, " for one batch; use --each", &size);
+    char *input =
+        cli_keep(cli_read_file(append->cli, NULL, INPUT_MAX, " for one batch; use --each", &size));
 
     while (at < size) {
         const char *newline = memchr(input + at, '\n', size - at);
@@ -184,7 +185,6 @@ static void append_batch(struct append *append)
         cli_print_appended(append->cli, append->session, &result,
                            append->options.durability == WAL_QUEUED ? &none : NULL);
     }
-    free(input);
 }
 
 /* Appends a message of the user. */
@@ -284,12 +284,13 @@ int verb_append(struct cli *cli, int argc, char **argv)
         {.name = "stream", .number = &stream, .max = 255},
         {.name = NULL},
     };
-    struct append append = {.cli = cli};
+    static struct append append;
 
     cli_parse_operands(cli, argc, argv, options, 3, 3);
     if (user != NULL && each) {
         cli_fail(cli, CLI_USAGE, "--each", "not allowed with --user");
     }
+    append.cli = cli;
     append.options.struct_size = sizeof(append.options);
     set_durability(&append, durability);
     if (creates) {
@@ -315,9 +316,5 @@ int verb_append(struct cli *cli, int argc, char **argv)
     } else {
         append_batch(&append);
     }
-    free(append.tail);
-    free(append.entries);
-    free(append.lines);
-    cli_texts_deinit(&append.texts);
     return CLI_OK;
 }

@@ -237,7 +237,7 @@ static int put(const struct request *request)
     struct wal__json_token end = {0};
     uint64_t version = 0;
     size_t size = 0;
-    char *input = cli_read_file(request->cli, NULL, VALUE_MAX, " for a document", &size);
+    char *input = cli_keep(cli_read_file(request->cli, NULL, VALUE_MAX, " for a document", &size));
     enum wal__json_status json_status;
     enum wal_status status;
 
@@ -255,7 +255,6 @@ static int put(const struct request *request)
     doc.value.size = value.span.size;
     status = wal_doc_put(request->cli->store, request->cli->session, &doc, &version,
                          request->cli->error);
-    free(input);
     return finish(request, status, version);
 }
 

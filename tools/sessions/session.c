@@ -162,7 +162,7 @@ int verb_delete(struct cli *cli, int argc, char **argv)
         {.name = "views", .flag = &views},
         {.name = NULL},
     };
-    struct cli_texts files = {.items = NULL};
+    static struct cli_texts files;
     const char **ids;
     int count = 0;
     int code = CLI_OK;
@@ -170,7 +170,7 @@ int verb_delete(struct cli *cli, int argc, char **argv)
     cli_parse_operands(cli, argc, argv, options, 3, argc);
     care_check_views(cli, erase, views);
     cli_use_store(cli, cli->items[1], 0);
-    ids = cli_alloc((size_t)cli->count * sizeof(ids[0]));
+    ids = cli_keep(cli_alloc((size_t)cli->count * sizeof(ids[0])));
     for (int i = 2; i < cli->count; i++) {
         struct wal_session_info info = WAL_INIT(wal_session_info);
         bool is_new;
@@ -195,8 +195,6 @@ int verb_delete(struct cli *cli, int argc, char **argv)
     } else if (!cli->json) {
         cli_print_command(cli, "undo: ", "undelete", ids, (size_t)count);
     }
-    cli_texts_deinit(&files);
-    free(ids);
     return code;
 }
 
@@ -251,7 +249,7 @@ static int32_t apply(void *ctx, const struct wal_session_info *now,
     size_t capacity = target.size + merge->patch.size;
     size_t size = 0;
 
-    merge->buffer = cli_realloc(merge->buffer, capacity);
+    merge->buffer = cli_keep(cli_alloc(capacity));
     enum wal__json_status status =
         wal__json_merge(target, merge->patch, merge->buffer, capacity, &size);
     change->fields = WAL_CHANGE_METADATA;
@@ -268,7 +266,6 @@ static void update(const struct cli *cli, const char *patch)
     };
     enum wal_status status = wal_session_update(cli->session, apply, &merge, cli->error);
 
-    free(merge.buffer);
     cli_check(cli, cli->items[2], status);
 }
 
@@ -359,7 +356,7 @@ int verb_compact_session(struct cli *cli, int argc, char **argv)
     }
     cli_open(cli, 0);
     cli_complete_name(cli, 0, CLI_NAME_ENTRY, &first_kept);
-    summary = cli_read_file(cli, NULL, SUMMARY_MAX, " for a summary", &size);
+    summary = cli_keep(cli_read_file(cli, NULL, SUMMARY_MAX, " for a summary", &size));
     /* A final newline is added by the shell and not part of the summary. */
     size -= size > 0 && summary[size - 1] == '\n';
     into.id = cli_slice(id);
@@ -367,7 +364,6 @@ int verb_compact_session(struct cli *cli, int argc, char **argv)
     wanted.summary = (struct wal_slice){summary, size};
     wanted.into = id != NULL ? &into : NULL;
     status = wal_session_compact(cli->session, &wanted, &fork, &result, cli->error);
-    free(summary);
     cli_check(cli, cli->items[2], status);
     cli_print_appended(cli, fork != NULL ? fork : cli->session, &result, NULL);
     wal_session_close(fork);
@@ -432,11 +428,10 @@ int verb_redact(struct cli *cli, int argc, char **argv)
         {.name = NULL},
     };
     struct wal_append_result result = WAL_INIT(wal_append_result);
-    struct cli_texts hidden = {.items = NULL};
-    struct cli_texts files = {.items = NULL};
+    static struct cli_texts hidden;
+    static struct cli_texts files;
     enum wal_status status;
     const char *entry;
-    int code;
 
     cli_parse_operands(cli, argc, argv, options, 4, 4);
     entry = cli->items[3];
@@ -461,8 +456,5 @@ int verb_redact(struct cli *cli, int argc, char **argv)
         }
         fputs(hidden.count > 1 ? "\n" : "", stdout);
     }
-    code = erase ? care_erase(cli, views, &files) : CLI_OK;
-    cli_texts_deinit(&hidden);
-    cli_texts_deinit(&files);
-    return code;
+    return erase ? care_erase(cli, views, &files) : CLI_OK;
 }

@@ -330,8 +330,8 @@ static void print_session(const struct cli *cli, const struct session_details *s
 
 int verb_show(struct cli *cli, int argc, char **argv)
 {
-    struct session_details session_details = {.info = WAL_INIT(wal_session_info),
-                                              .move = WAL_INIT(wal_session_move)};
+    static struct session_details session_details = {.info = WAL_INIT(wal_session_info),
+                                                     .move = WAL_INIT(wal_session_move)};
     bool is_whole = false;
     enum wal_status status;
 
@@ -363,9 +363,6 @@ int verb_show(struct cli *cli, int argc, char **argv)
         cli_start_pager(cli);
         print_session(cli, &session_details);
     }
-    shown_subagent_deinit(&session_details.start);
-    cli_texts_deinit(&session_details.lineage);
-    cli_heads_deinit(&session_details.heads);
     return cli_report(cli, cli->items[2], status);
 }
 
@@ -436,7 +433,7 @@ static void put_row(struct table *table, struct wal_store *store, const struct c
 
 int verb_projects(struct cli *cli, int argc, char **argv)
 {
-    struct cli_projects projects = {.items = NULL};
+    static struct cli_projects projects;
     struct table table;
 
     cli_begin(cli, argc, argv, NULL, 2, 2, WAL_OPEN_READ_ONLY);
@@ -453,6 +450,5 @@ int verb_projects(struct cli *cli, int argc, char **argv)
         }
     }
     table_finish(&table);
-    cli_projects_deinit(&projects);
     return CLI_OK;
 }

@@ -271,6 +271,5 @@ int view_run(struct cli *cli, int argc, char **argv)
     print(cli, &view);
     usage_prices_deinit(&prices);
     view_filter_deinit(&view.filter);
-    free(patterns.items);
     return CLI_OK;
 }

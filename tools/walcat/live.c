@@ -295,15 +295,8 @@ void live_close(struct live *live)
 {
     for (size_t i = 0; i < live->count; i++) {
         close_handle(&live->sessions[i]);
-        free(live->sessions[i].id);
-        free(live->sessions[i].title);
-        free(live->sessions[i].cwd);
     }
-    free(live->sessions);
-    cli_ids_deinit(&live->ids);
     cli_tail_close(&live->tail);
-    live->sessions = NULL;
-    live->count = 0;
 }
 
 /* --- printing ----------------------------------------------------------- */

@@ -60,7 +60,6 @@ static int report_lost(const struct cli *cli, struct wal_slice previous, enum wa
 
 struct node {
     struct wal_entry entry;
-    char *owned_payload; /* copy of data that the cursor owns, or null */
     uint32_t first_child;
     uint32_t last_child;
     uint32_t next; /* next sibling */
@@ -109,7 +108,7 @@ static void add_node(struct tree *tree, const struct wal_entry *entry)
     }
     tree->nodes = cli_reserve(tree->nodes, tree->count, &tree->capacity, sizeof(tree->nodes[0]));
     tree->nodes[tree->count] = (struct node){.entry = *entry};
-    tree->nodes[tree->count].owned_payload = cli_entry_detach(&tree->nodes[tree->count].entry);
+    (void)cli_keep(cli_entry_detach(&tree->nodes[tree->count].entry));
     tree->count++;
     above = &tree->nodes[parent];
     if (above->last_child == NONE) {
@@ -364,9 +363,12 @@ static int print_tree(const struct cli *cli, struct wal_session *session,
     };
     struct wal_entry_cursor *cursor = NULL;
     struct wal_entry_cursor *all = NULL;
-    struct tree tree = {.cli = cli, .store = view->store, .session = session, .code = CLI_OK};
+    static struct tree tree;
     enum wal_status status = cli_heads_read(&tree.heads, session, cli->error);
 
+    tree.cli = cli;
+    tree.store = view->store;
+    tree.session = session;
     if (status == WAL_OK) {
         status = wal_entry_cursor_open(session, &options, &cursor, cli->error);
     }
@@ -384,15 +386,6 @@ static int print_tree(const struct cli *cli, struct wal_session *session,
     draw(&tree);
     wal_entry_cursor_close(all);
     wal_entry_cursor_close(cursor);
-    cli_heads_deinit(&tree.heads);
-    cli_ids_deinit(&tree.ids);
-    cli_short_ids_deinit(&tree.short_ids);
-    free(tree.head_nodes);
-    for (size_t i = 0; i < tree.count; i++) {
-        free(tree.nodes[i].owned_payload);
-    }
-    free(tree.nodes);
-    shown_documents_deinit(&tree.documents);
     return tree.code;
 }
 
@@ -765,11 +758,6 @@ static void print_ring(struct printer *printer)
     for (uint64_t i = first; i < count && !cli_output_failed(); i++) {
         print(printer, &printer->ring[i % printer->ring_size].entry);
     }
-    for (uint64_t i = 0; i < printer->ring_size; i++) {
-        free(printer->ring[i].owned_payload);
-    }
-    free(printer->ring);
-    printer->ring = NULL;
     printer->ring_size = 0;
 }
 
@@ -1010,12 +998,15 @@ static void follow(struct printer *printer, uint64_t seen)
 int walcat_print_entries(const struct cli *cli, struct wal_session *session,
                          const struct walcat_options *view)
 {
-    struct printer printer = {.cli = cli, .session = session, .view = view, .code = CLI_OK};
+    static struct printer printer;
     const char *named = view->branch != NULL ? view->branch : view->up_to;
     struct wal_entry_cursor *cursor = NULL;
     enum wal_status status = WAL_OK;
     uint64_t seen = 0;
 
+    printer.cli = cli;
+    printer.session = session;
+    printer.view = view;
     cli_json_init(&printer.json, stdout);
     if (view->follow) {
         status = open_all(&printer, 0, &cursor, cli->error);
@@ -1045,9 +1036,6 @@ int walcat_print_entries(const struct cli *cli, struct wal_session *session,
     if (view->follow) {
         follow(&printer, seen);
     }
-    shown_subagents_deinit(&printer.subagents);
-    shown_documents_deinit(&printer.events);
-    shown_documents_deinit(&printer.documents);
     return printer.code;
 }
 
@@ -1103,12 +1091,15 @@ static int show_session(struct cli *cli, const struct arguments *arguments)
 static int follow_all(struct cli *cli, const struct arguments *arguments)
 {
     static const struct cli_values none = {.count = 0};
-    struct live live = {
-        .cli = cli, .path = cli->items[0], .names = &none, .type = arguments->view.type};
+    static struct live live;
     int code;
 
     live_use_store(cli, cli->items[0], "cannot be followed: --follow needs write permission");
-    live.store = cli->store;
+    live = (struct live){.cli = cli,
+                         .path = cli->items[0],
+                         .store = cli->store,
+                         .names = &none,
+                         .type = arguments->view.type};
     live_open(&live);
     code = walcat_print_live(&live, arguments->view.text);
     live_close(&live);

@@ -473,12 +473,14 @@ static int print_command(struct live *live, const char *id)
 
 static int show_screen(struct live *live, struct screen *screen)
 {
-    struct view view = {.live = live};
+    static struct view view;
     bool picked = false;
     int64_t since_ms = live->since_ms > 0 ? live->since_ms : when_now_ms() - HOUR_MS;
-    enum wal_status status = view_load(&view, since_ms, live->cli->error);
+    enum wal_status status;
     int code = CLI_OK;
 
+    view.live = live;
+    status = view_load(&view, since_ms, live->cli->error);
     if (status == WAL_OK) {
         status = show(&view, screen, &picked, live->cli->error);
     }
@@ -488,10 +490,6 @@ static int show_screen(struct live *live, struct screen *screen)
     } else if (picked) {
         code = print_command(live, view.rows[view.at].id);
     }
-    for (size_t i = 0; i < view.count; i++) {
-        free(view.rows[i].id);
-    }
-    free(view.rows);
     return code;
 }
 
@@ -499,13 +497,7 @@ static int show_screen(struct live *live, struct screen *screen)
 
 static int watch(const struct cli *cli, struct arguments *arguments, struct wal_store *store)
 {
-    struct live live = {.cli = cli,
-                        .path = cli->items[1],
-                        .store = store,
-                        .names = &arguments->sessions,
-                        .project = arguments->project,
-                        .cwd = arguments->cwd,
-                        .since_ms = arguments->since_ms};
+    static struct live live;
     struct screen screen = {.file = NULL};
     bool is_screen =
         !cli->json && !arguments->plain && isatty(STDIN_FILENO) == 1 && cli->terminal->is_terminal;
@@ -515,6 +507,13 @@ static int watch(const struct cli *cli, struct arguments *arguments, struct wal_
         arguments->sessions.items[i] =
             cli_session_id(cli, cli->store, arguments->sessions.items[i]);
     }
+    live = (struct live){.cli = cli,
+                         .path = cli->items[1],
+                         .store = store,
+                         .names = &arguments->sessions,
+                         .project = arguments->project,
+                         .cwd = arguments->cwd,
+                         .since_ms = arguments->since_ms};
     live_open(&live);
     code = is_screen && screen_open(&screen, cli->no_colour) ? show_screen(&live, &screen)
                                                              : walcat_print_live(&live, false);
@@ -533,14 +532,11 @@ int watch_run(struct cli *cli, int argc, char **argv)
         {.name = "plain", .flag = &arguments.plain},
         {.name = NULL},
     };
-    int code;
 
     cli_parse_operands(cli, argc, argv, options, 2, 3);
     if (cli->count == 3) {
         cli->items[1] = cli->items[2]; /* the operand names the store */
     }
     live_use_store(cli, cli->items[1], "cannot be watched without write permission");
-    code = watch(cli, &arguments, cli->store);
-    free(arguments.sessions.items);
-    return code;
+    return watch(cli, &arguments, cli->store);
 }

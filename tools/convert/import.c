@@ -215,24 +215,11 @@ void convert_end_interrupted(const struct cli *cli)
 
 /* ------------------------------------------------------------ progress --- */
 
-static void size_words(uint64_t bytes, char *text, size_t size)
-{
-    static const char *const units[] = {"bytes", "kB", "MB", "GB", "TB"};
-    double number = (double)bytes;
-    size_t unit = 0;
-
-    while (number >= 1000 && unit + 1 < sizeof(units) / sizeof(units[0])) {
-        number /= 1000;
-        unit++;
-    }
-    snprintf(text, size, unit == 0 ? "%.0f %s" : "%.1f %s", number, units[unit]);
-}
-
 void convert_print_bytes(uint64_t bytes)
 {
-    char text[32];
+    char text[SIZE_TEXT];
 
-    size_words(bytes, text, sizeof(text));
+    size_text(bytes, text);
     fputs(text, stdout);
 }
 
@@ -241,15 +228,15 @@ static void show_progress(struct convert_run *run, uint64_t done)
     double seconds = (double)(when_steady_ms() - run->start_ms) / 1000;
     double rate = seconds > 0 ? (double)done / seconds : 0;
     uint64_t total = run->total.bytes > done ? run->total.bytes : done;
-    char size[32];
-    char rate_text[32];
+    char size[SIZE_TEXT];
+    char rate_text[SIZE_TEXT];
     char text[160];
 
     if (!progress_is_due(&run->progress)) {
         return;
     }
-    size_words(total, size, sizeof(size));
-    size_words((uint64_t)rate, rate_text, sizeof(rate_text));
+    size_text(total, size);
+    size_text((uint64_t)rate, rate_text);
     snprintf(text, sizeof(text),
              "%3.0f %% of %s, %" PRIu64 " of %" PRIu64 " files, %s/s, %.0f s "
              "left",

@@ -720,8 +720,7 @@ enum {
 struct client {
     struct serve_feed *feed;
     struct MHD_Connection *connection;
-    struct client *next;
-    struct client *previous;
+    LIST_ENTRY(client) list;
     uint64_t position;
     uint64_t start;   /* where the events were when it connected */
     uint32_t session; /* its number; 0: all */
@@ -740,7 +739,7 @@ struct serve_feed {
     struct serve_server *server;
     pthread_t follower;
     pthread_mutex_t lock;
-    struct client *clients;
+    LIST_HEAD(, client) clients;
     size_t client_count;
     struct recent recent;
     bool is_stopping;
@@ -850,15 +849,16 @@ static void drop_rest(struct client *client)
 /* Drops events that were made before what they show was changed. */
 static void forget(struct serve_feed *feed, enum change change)
 {
+    struct client *client;
+
     if (change == ADDS) {
         return;
     }
     close_reading(feed, true);
     pthread_mutex_lock(&feed->lock);
     recent_drop(&feed->recent, UINT64_MAX);
-    for (struct client *client = feed->clients; client != NULL && change != REPLACES;
-         client = client->next) {
-        if (client->rest != NULL && client->has_events) {
+    LIST_FOREACH (client, &feed->clients, list) {
+        if (change != REPLACES && client->rest != NULL && client->has_events) {
             drop_rest(client);
             client->is_cut = true;
         }
@@ -923,8 +923,9 @@ static bool keeps_up(const struct client *client)
 static void drop_sent(struct serve_feed *feed)
 {
     uint64_t sent = feed->recent.end;
+    const struct client *client;
 
-    for (const struct client *client = feed->clients; client != NULL; client = client->next) {
+    LIST_FOREACH (client, &feed->clients, list) {
         if (keeps_up(client) && client->position < sent) {
             sent = client->position;
         }
@@ -937,8 +938,9 @@ static void wake_clients(struct serve_feed *feed)
 {
     const struct recent *recent = &feed->recent;
     int64_t now = when_steady_ms();
+    struct client *client;
 
-    for (struct client *client = feed->clients; client != NULL; client = client->next) {
+    LIST_FOREACH (client, &feed->clients, list) {
         if (!client->is_waiting) {
             continue;
         }
@@ -1120,14 +1122,7 @@ static void end_client(void *ctx)
     struct serve_feed *feed = client->feed;
 
     pthread_mutex_lock(&feed->lock);
-    if (client->previous != NULL) {
-        client->previous->next = client->next;
-    } else {
-        feed->clients = client->next;
-    }
-    if (client->next != NULL) {
-        client->next->previous = client->previous;
-    }
+    LIST_REMOVE(client, list);
     feed->client_count--;
     pthread_mutex_unlock(&feed->lock);
     drop_rest(client);
@@ -1171,11 +1166,7 @@ static struct client *add_client(struct serve_exchange *exchange, uint32_t sessi
     client->rest_size =
         (size_t)snprintf(client->rest, 128, "event: hello\ndata: {\"sequence\":%llu}\n\n",
                          (unsigned long long)client->position);
-    client->next = feed->clients;
-    if (client->next != NULL) {
-        client->next->previous = client;
-    }
-    feed->clients = client;
+    LIST_INSERT_HEAD(&feed->clients, client, list);
     feed->client_count++;
     pthread_mutex_unlock(&feed->lock);
     return client;

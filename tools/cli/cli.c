@@ -20,6 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "format/bytes/crc32.h"
 #include "tools/cli/json.h"
 
 enum {
@@ -564,13 +565,6 @@ const char *cli_keep_absolute(const char *path)
     return cli_keep(cli_absolute_path(path));
 }
 
-struct cli_ids_slot {
-    uint64_t hash;
-    char *text; /* NULL: the slot is free */
-    uint32_t size;
-    uint32_t value;
-};
-
 void cli_texts_add(struct cli_texts *texts, struct wal_slice text)
 {
     *CLI_ADD(texts) = cli_copy_slice(text);
@@ -587,85 +581,56 @@ void cli_texts_deinit(struct cli_texts *texts)
 
 /* --- a map from ids to numbers ------------------------------------------ */
 
-/* 64-bit FNV-1a. */
-static uint64_t hash_text(struct wal_slice text)
+struct cli_id {
+    char *text;
+    uint64_t size;
+    uint32_t value;
+};
+
+static struct cli_id *find_id(const struct cli_ids *ids, struct wal_slice id)
 {
-    const uint8_t *data = text.data;
-    uint64_t hash = 0xcbf29ce484222325u;
+    uint64_t hash = wal__id_hash(id.data, (size_t)id.size);
+    uint32_t cursor = 0;
+    uint32_t rank;
 
-    for (size_t i = 0; i < text.size; i++) {
-        hash = (hash ^ data[i]) * 0x100000001b3u;
-    }
-    return hash;
-}
+    while (wal__hashmap_find(&ids->ranks, hash, &cursor, &rank)) {
+        struct cli_id *item = &ids->items[rank];
 
-/* Returns the slot of the id, or the free slot for it. */
-static struct cli_ids_slot *find_slot(const struct cli_ids *ids, struct wal_slice id, uint64_t hash)
-{
-    size_t at = hash & (ids->capacity - 1);
-    struct cli_ids_slot *item = &ids->items[at];
-
-    while (item->text != NULL && !(item->hash == hash && item->size == id.size &&
-                                   (id.size == 0 || memcmp(item->text, id.data, id.size) == 0))) {
-        at = (at + 1) & (ids->capacity - 1);
-        item = &ids->items[at];
-    }
-    return item;
-}
-
-static void grow(struct cli_ids *ids)
-{
-    struct cli_ids larger = {.count = ids->count};
-
-    larger.capacity = ids->capacity > 0 ? ids->capacity * 2 : 64;
-    larger.items = cli_alloc(larger.capacity * sizeof(larger.items[0]));
-    for (size_t i = 0; i < ids->capacity; i++) {
-        struct cli_ids_slot *item = &ids->items[i];
-        struct wal_slice id = {item->text, item->size};
-        if (item->text != NULL) {
-            *find_slot(&larger, id, item->hash) = *item;
+        if (cli_slice_equal((struct wal_slice){item->text, item->size}, id)) {
+            return item;
         }
     }
-    free(ids->items);
-    *ids = larger;
+    return NULL;
 }
 
 uint32_t *cli_ids_find(const struct cli_ids *ids, struct wal_slice id)
 {
-    struct cli_ids_slot *item;
+    struct cli_id *item = id.size > 0 ? find_id(ids, id) : NULL;
 
-    if (ids->capacity == 0 || id.size == 0) {
-        return NULL;
-    }
-    item = find_slot(ids, id, hash_text(id));
-    return item->text != NULL ? &item->value : NULL;
+    return item != NULL ? &item->value : NULL;
 }
 
 uint32_t *cli_ids_get_or_add(struct cli_ids *ids, struct wal_slice id)
 {
-    uint64_t hash = hash_text(id);
-    struct cli_ids_slot *item;
+    struct cli_id *item = find_id(ids, id);
 
-    if (2 * (ids->count + 1) > ids->capacity) {
-        grow(ids);
-    }
-    item = find_slot(ids, id, hash);
-    if (item->text == NULL) {
-        item->hash = hash;
-        item->text = cli_copy_slice(id);
-        item->size = (uint32_t)id.size;
-        item->value = 0;
-        ids->count++;
+    if (item == NULL) {
+        ids->ranks.heap = &cli_heap;
+        (void)!wal__hashmap_add(&ids->ranks, wal__id_hash(id.data, (size_t)id.size),
+                                (uint32_t)ids->count);
+        item = CLI_ADD(ids);
+        *item = (struct cli_id){.text = cli_copy_slice(id), .size = id.size};
     }
     return &item->value;
 }
 
 void cli_ids_deinit(struct cli_ids *ids)
 {
-    for (size_t i = 0; i < ids->capacity; i++) {
+    for (size_t i = 0; i < ids->count; i++) {
         free(ids->items[i].text);
     }
     free(ids->items);
+    wal__hashmap_deinit(&ids->ranks);
     *ids = (struct cli_ids){.items = NULL};
 }
 

@@ -14,10 +14,9 @@
 #include <dirent.h>
 
 #include "agentwal.h"
+#include "engine/base/containers.h"
 #include "engine/base/heap.h"
 #include "tools/terminal/terminal.h"
-
-struct cli_ids_slot;
 
 enum cli_exit {
     CLI_OK = 0,
@@ -350,9 +349,10 @@ void cli_texts_deinit(struct cli_texts *texts);
 
 /* Zeroed: an empty table. */
 struct cli_ids {
-    struct cli_ids_slot *items;
+    struct cli_id *items; /* in the order in which they were added */
     size_t count;
-    size_t capacity; /* 0 or a power of two */
+    size_t capacity;
+    struct wal__hashmap ranks; /* in items */
 };
 
 /* Returns the number of the id, which the caller may change; valid until the next

@@ -229,14 +229,12 @@ void cli_short_ids_add(struct cli_short_ids *ids, struct wal_slice id)
     uint32_t cursor = 0;
     uint32_t other;
 
-    if (ids->parts.heap == NULL) {
-        wal__hashmap_init(&ids->parts, &wal__heap_libc);
-    }
+    ids->parts.heap = &cli_heap;
     *CLI_ADD(ids) = id;
-    ids->has_gaps = ids->has_gaps ||
-                    wal__hashmap_add(&ids->parts, part_key(id, true), number) != WAL_OK ||
-                    (!wal__hashmap_find(&ids->parts, part_key(id, false), &cursor, &other) &&
-                     wal__hashmap_add(&ids->parts, part_key(id, false), number) != WAL_OK);
+    (void)!wal__hashmap_add(&ids->parts, part_key(id, true), number);
+    if (!wal__hashmap_find(&ids->parts, part_key(id, false), &cursor, &other)) {
+        (void)!wal__hashmap_add(&ids->parts, part_key(id, false), number);
+    }
 }
 
 /* The number of characters at the end that two ids share. */
@@ -258,7 +256,7 @@ struct wal_slice cli_short_id(const struct cli_short_ids *ids, struct wal_slice 
     uint32_t cursor = 0;
     uint32_t other;
 
-    if (!ids->is_complete || ids->has_gaps || ids->count == 0 || !can_shorten(id)) {
+    if (!ids->is_complete || ids->count == 0 || !can_shorten(id)) {
         return id;
     }
     while (wal__hashmap_find(&ids->parts, part_key(id, true), &cursor, &other)) {
@@ -294,18 +292,15 @@ static void add_sessions(struct cli_short_ids *ids, struct wal_store *store, uin
     struct cli_sessions list;
 
     if (ids->count == 0 && wal_store_get_info(store, &about, NULL) == WAL_OK) {
-        wal__heap_arena_init(&copies, &wal__heap_libc);
-        wal__hashmap_init(&ids->parts, &wal__heap_libc);
-        ids->has_gaps = wal__hashmap_reserve(&ids->parts, 2 * (uint32_t)about.sessions) != WAL_OK;
+        wal__heap_arena_init(&copies, &cli_heap);
+        ids->parts.heap = &cli_heap;
+        (void)!wal__hashmap_reserve(&ids->parts, 2 * (uint32_t)about.sessions);
     }
     for (cli_sessions_open(&list, store, &options, NULL); cli_sessions_next(&list);) {
         struct wal__json_span id = {list.info.id.data, (size_t)list.info.id.size};
 
         id = wal__arena_copy(&copies.arena, id);
-        if (id.data != NULL) {
-            cli_short_ids_add(ids, (struct wal_slice){id.data, id.size});
-        }
-        ids->has_gaps = ids->has_gaps || id.data == NULL;
+        cli_short_ids_add(ids, (struct wal_slice){id.data, id.size});
     }
     ids->is_complete = list.status == WAL_OK;
 }

@@ -61,7 +61,6 @@ struct cli_short_ids {
     size_t capacity;
     struct wal__hashmap parts; /* of their first and last characters: their numbers in items */
     bool is_complete;          /* all ids were added */
-    bool has_gaps;             /* memory was lacking for one */
 };
 
 /* Adds an id, which must stay valid. Ids of up to 12 characters and those that do not end with

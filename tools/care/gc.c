@@ -328,10 +328,10 @@ static void print_plan(const struct cli *cli, struct gc *gc)
     size_text(result->bytes_before, before);
     size_text(result->bytes_before - result->bytes_after, least);
     size_text(result->dead_bytes, dead);
-    printf("would rewrite %" PRIu64 " of %" PRIu64 " %s, %s; at least %s would "
+    printf("would rewrite %" PRIu64 " of %s, %s; at least %s would "
            "come back,\nand what compression saves; dead records have %s\n",
-           result->rewritten, result->segments, cli_plural(result->segments, "segment", "segments"),
-           before, least, dead);
+           result->rewritten, cli_counted(result->segments, "segment", "segments"), before, least,
+           dead);
     care_space_print(cli, &gc->space, true);
 }
 
@@ -346,17 +346,16 @@ static void print_result(const struct gc *gc)
     char text[SIZE_TEXT];
 
     if (result->rewritten == 0) {
-        printf("nothing to rewrite in %" PRIu64 " %s\n", result->segments,
-               cli_plural(result->segments, "segment", "segments"));
+        printf("nothing to rewrite in %s\n", cli_counted(result->segments, "segment", "segments"));
         return;
     }
     size_text(result->bytes_before, before);
     size_text(result->bytes_after, after);
     size_text(change, text);
-    printf("rewrote %" PRIu64 " of %" PRIu64 " %s: %s before, %s after, %s "
+    printf("rewrote %" PRIu64 " of %s: %s before, %s after, %s "
            "%s\n",
-           result->rewritten, result->segments, cli_plural(result->segments, "segment", "segments"),
-           before, after, text, shrank ? "came back" : "more");
+           result->rewritten, cli_counted(result->segments, "segment", "segments"), before, after,
+           text, shrank ? "came back" : "more");
     printf("records: %" PRIu64 " kept, %" PRIu64 " dropped, %" PRIu64
            " erased; contents dropped: %" PRIu64 "\n",
            result->kept_records, result->dropped_records, result->erased_records,
@@ -374,11 +373,11 @@ static void print_trash(const struct gc *gc)
         return;
     }
     size_text(gc->trash.bytes, size);
-    printf("%s %" PRIu64 " %s, %s of records%s\n",
+    printf("%s %s, %s of records%s\n",
            !erases   ? "in the trash:"
            : dry_run ? "would delete from the trash:"
                      : "deleted from the trash:",
-           gc->trash.sessions, cli_plural(gc->trash.sessions, "session", "sessions"), size,
+           cli_counted(gc->trash.sessions, "session", "sessions"), size,
            erases ? "" : " (agentwal gc --erase deletes them)");
 }
 

@@ -551,9 +551,8 @@ static void print(const struct cli *cli, const struct retain *retain)
         cli_start_pager(cli);
         print_table(cli, retain);
     }
-    printf("%s %" PRIu64 " of %" PRIu32 " %s, %s, to the trash\n",
-           retain->apply ? "moved" : "would move", retain->moved, retain->plan.selected,
-           cli_plural(retain->plan.selected, "session", "sessions"), size);
+    printf("%s %" PRIu64 " of %s, %s, to the trash\n", retain->apply ? "moved" : "would move",
+           retain->moved, cli_counted(retain->plan.selected, "session", "sessions"), size);
     print_staying(retain);
     if (!retain->apply && retain->moved > 0) {
         puts("nothing has changed; --apply moves them");
@@ -596,9 +595,8 @@ static void run(const struct cli *cli, struct retain *retain, struct wal_store *
 
     retain_plan_read(&retain->plan, cli, &retain->rules, retain->project);
     if (!retain->all && plan->chosen > 0 && plan->chosen >= plan->selected) {
-        cli_fail(cli, CLI_NEGATIVE, cli->items[1],
-                 "the rules leave none of %" PRIu32 " %s; --all permits that", plan->selected,
-                 cli_plural(plan->selected, "session", "sessions"));
+        cli_fail(cli, CLI_NEGATIVE, cli->items[1], "the rules leave none of %s; --all permits that",
+                 cli_counted(plan->selected, "session", "sessions"));
     }
     if (retain->apply && retain->archive != NULL && plan->chosen > 0) {
         retain_plan_archive(&retain->plan, cli, store, retain->archive);

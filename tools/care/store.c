@@ -374,8 +374,7 @@ static void print_labelled(const char *label, uint64_t size, uint64_t disk_size,
     char text[SIZE_TEXT];
 
     size_text(size, text);
-    printf("%-12s %s in %" PRIu64 " %s", label, text, segments,
-           cli_plural(segments, "segment", "segments"));
+    printf("%-12s %s in %s", label, text, cli_counted(segments, "segment", "segments"));
     size_text(disk_size, text);
     printf(", %s on disk\n", text);
 }
@@ -444,9 +443,8 @@ int verb_stats(struct cli *cli, int argc, char **argv)
     cli_check(cli, cli->items[1], status);
     if (stats.costs.damaged > 0) {
         cli_fail(
-            cli, CLI_NEGATIVE, cli->items[1], "%" PRIu64 " %s left out (see agentwal check)",
-            stats.costs.damaged,
-            cli_plural(stats.costs.damaged, "damaged checkpoint was", "damaged checkpoints were"));
+            cli, CLI_NEGATIVE, cli->items[1], "%s left out (see agentwal check)",
+            cli_counted(stats.costs.damaged, "damaged checkpoint was", "damaged checkpoints were"));
     }
     wal_claim_cursor_close(stats.claims);
     return CLI_OK;

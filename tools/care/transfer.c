@@ -43,13 +43,13 @@ static void print_result(const struct wal_store_backup_result *result)
     char shared[SIZE_TEXT];
 
     if (result->copied == 0 && result->removed == 0) {
-        printf("nothing new: the copy has all %" PRIu64 " %s\n", result->segments,
-               cli_plural(result->segments, "segment", "segments"));
+        printf("nothing new: the copy has all %s\n",
+               cli_counted(result->segments, "segment", "segments"));
         return;
     }
     size_text(result->bytes, bytes);
-    printf("copied %" PRIu64 " of %" PRIu64 " %s: wrote %s", result->copied, result->segments,
-           cli_plural(result->segments, "segment", "segments"), bytes);
+    printf("copied %" PRIu64 " of %s: wrote %s", result->copied,
+           cli_counted(result->segments, "segment", "segments"), bytes);
     if (result->shared_bytes > 0) {
         size_text(result->shared_bytes, shared);
         printf(", shared %s with the store", shared);

@@ -417,13 +417,12 @@ void cli_checkpoint_export_losses(const struct cli *cli,
                                   const struct cli_checkpoint_exported *exported)
 {
     if (exported->links > 0) {
-        cli_error(cli, CLI_OK, exported->path,
-                  "skipped: %" PRIu64 " %s, which the layout cannot hold", exported->links,
-                  cli_plural(exported->links, "symlink", "symlinks"));
+        cli_error(cli, CLI_OK, exported->path, "skipped: %s, which the layout cannot hold",
+                  cli_counted(exported->links, "symlink", "symlinks"));
     }
     if (exported->non_utf8_names > 0) {
-        cli_error(cli, CLI_OK, exported->path, "skipped: %" PRIu64 " %s that %s not UTF-8",
-                  exported->non_utf8_names, cli_plural(exported->non_utf8_names, "name", "names"),
+        cli_error(cli, CLI_OK, exported->path, "skipped: %s that %s not UTF-8",
+                  cli_counted(exported->non_utf8_names, "name", "names"),
                   cli_plural(exported->non_utf8_names, "is", "are"));
     }
 }

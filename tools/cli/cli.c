@@ -343,6 +343,16 @@ const char *cli_plural(uint64_t count, const char *one, const char *many)
     return count == 1 ? one : many;
 }
 
+const char *cli_counted(uint64_t count, const char *one, const char *many)
+{
+    static char texts[8][64];
+    static size_t next;
+    char *text = texts[next++ % 8];
+
+    snprintf(text, sizeof(texts[0]), "%" PRIu64 " %s", count, cli_plural(count, one, many));
+    return text;
+}
+
 bool cli_output_failed(void)
 {
     return ferror(stdout) != 0;

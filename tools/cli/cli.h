@@ -145,8 +145,10 @@ void cli_check_checkpoint_id(const struct cli *cli, const char *what, const char
  * with a zone, or an age such as 90m, 12h, 7d or 2w. NULL: *ms stays as it is. */
 void cli_parse_time(const struct cli *cli, const char *option, const char *text, int64_t *ms);
 
-/* Returns `one` when the count is 1, else `many`. */
+/* Return `one` when the count is 1, else `many`; and with the number: "3 sessions", valid for seven
+ * further calls. */
 const char *cli_plural(uint64_t count, const char *one, const char *many);
+const char *cli_counted(uint64_t count, const char *one, const char *many);
 
 /* Prints `TOOL: what: why`; `what` may be NULL. With --json a verb prints
  * {"error":{"status","what","why","cause"?,"file"?,"offset"?,"advice"?, "exitCode"}}. Returns

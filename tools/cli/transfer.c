@@ -139,9 +139,8 @@ static void print_summary(const struct cli_transfer *transfer)
     if (result->refused > 0) {
         printf(", %" PRIu64 " refused", result->refused);
     }
-    printf("; %" PRIu64 " %s, %" PRIu64 " %s of documents added\n", result->entries,
-           cli_plural(result->entries, "entry", "entries"), result->documents,
-           cli_plural(result->documents, "version", "versions"));
+    printf("; %s, %s of documents added\n", cli_counted(result->entries, "entry", "entries"),
+           cli_counted(result->documents, "version", "versions"));
 }
 
 int cli_transfer_finish(struct cli_transfer *transfer, const char *path, enum wal_status status,

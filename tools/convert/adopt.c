@@ -445,8 +445,7 @@ static void print_plan(const struct adopt *adopt)
         }
         printf("%s: ", adopt->clients[i].name);
         cli_print_name(stdout, cli_slice(adopt->clients[i].folder));
-        printf(": %" PRIu64 " %s, ", plan->sessions,
-               cli_plural(plan->sessions, "session", "sessions"));
+        printf(": %s, ", cli_counted(plan->sessions, "session", "sessions"));
         convert_print_bytes(plan->bytes);
         putchar('\n');
         convert_print_left_out("    left out: ", plan);
@@ -469,8 +468,8 @@ static bool ask(const struct adopt *adopt)
 {
     char answer[16];
 
-    fprintf(stderr, "Import %" PRIu64 " %s%s? [y/N] ", count_sessions(adopt),
-            cli_plural(count_sessions(adopt), "session", "sessions"),
+    fprintf(stderr, "Import %s%s? [y/N] ",
+            cli_counted(count_sessions(adopt), "session", "sessions"),
             adopt->installs ? ", and follow these folders from now on" : "");
     fflush(stderr);
     return fgets(answer, sizeof(answer), stdin) != NULL && (answer[0] == 'y' || answer[0] == 'Y');

@@ -808,8 +808,7 @@ static void print_result(const struct export *export, const struct item *item, c
         cli_print_name(stdout, cli_slice(path));
         printf(": session ");
         cli_print_name(stdout, cli_slice(item->id));
-        printf(", %" PRIu64 " %s added\n", outcome->added,
-               cli_plural(outcome->added, "line", "lines"));
+        printf(", %s added\n", cli_counted(outcome->added, "line", "lines"));
     }
     if (outcome->redacted > 0) {
         cli_error(cli, CLI_OK, item->id, "left out: %" PRIu64 " redacted %s", outcome->redacted,
@@ -820,8 +819,8 @@ static void print_result(const struct export *export, const struct item *item, c
     }
     if (outcome->native_count > 0) {
         cli_error(
-            cli, CLI_OK, item->id, "%" PRIu64 " %s of the file; skipped", outcome->native_count,
-            cli_plural(outcome->native_count, "entry is not a line", "entries are not lines"));
+            cli, CLI_OK, item->id, "%s of the file; skipped",
+            cli_counted(outcome->native_count, "entry is not a line", "entries are not lines"));
     }
 }
 

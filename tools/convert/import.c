@@ -68,8 +68,8 @@ static void write_json(const struct wal_import_report *report)
 
 static void print_directory(const struct wal_import_report *report)
 {
-    printf(", %" PRIu64 " %s, %" PRIu64 " new or changed", report->lines,
-           cli_plural(report->lines, "document", "documents"), report->appended);
+    printf(", %s, %" PRIu64 " new or changed", cli_counted(report->lines, "document", "documents"),
+           report->appended);
     if (report->checkpoints > 0) {
         printf(", %" PRIu64 " new %s", report->checkpoints,
                cli_plural(report->checkpoints, "checkpoint", "checkpoints"));
@@ -101,8 +101,8 @@ static void print_text(const struct cli *cli, const struct wal_import_report *re
     if (report->kind == WAL_IMPORT_DIRECTORY) {
         print_directory(report);
     } else {
-        printf(", %" PRIu64 " %s, %" PRIu64 " appended, ", report->lines,
-               cli_plural(report->lines, "line", "lines"), report->appended);
+        printf(", %s, %" PRIu64 " appended, ", cli_counted(report->lines, "line", "lines"),
+               report->appended);
         printf("%" PRIu64 " known\n", report->kind == WAL_IMPORT_VIEW
                                           ? report->lines - report->appended
                                           : report->duplicates);
@@ -387,11 +387,10 @@ static void print_warnings(const struct convert_run *run)
     const char *files = cli_plural(run->odd_files, "file", "files");
 
     if (run->odd_lines > 0) {
-        cli_error(cli, CLI_OK, NULL,
-                  "%" PRIu64 " %s of %" PRIu64 " %s %s odd and %s kept unchanged; -v lists them",
-                  run->odd_lines, cli_plural(run->odd_lines, "line", "lines"), run->odd_files,
-                  files, cli_plural(run->odd_lines, "is", "are"),
-                  cli_plural(run->odd_lines, "was", "were"));
+        cli_error(
+            cli, CLI_OK, NULL, "%s of %" PRIu64 " %s %s odd and %s kept unchanged; -v lists them",
+            cli_counted(run->odd_lines, "line", "lines"), run->odd_files, files,
+            cli_plural(run->odd_lines, "is", "are"), cli_plural(run->odd_lines, "was", "were"));
     } else if (run->odd_files > 0) {
         cli_error(cli, CLI_OK, NULL, "%" PRIu64 " %s %s odd and %s kept unchanged; -v lists them",
                   run->odd_files, files, cli_plural(run->odd_files, "is", "are"),
@@ -413,8 +412,8 @@ void convert_run_print(const struct convert_run *run)
         print_json(run, seconds);
         return;
     }
-    printf("%" PRIu64 " %s, %" PRIu64 " new %s, %" PRIu64 " known, ", result->sessions,
-           cli_plural(result->sessions, "session", "sessions"), result->appended,
+    printf("%s, %" PRIu64 " new %s, %" PRIu64 " known, ",
+           cli_counted(result->sessions, "session", "sessions"), result->appended,
            cli_plural(result->appended, "entry", "entries"), result->duplicates);
     convert_print_bytes(result->bytes);
     printf(", %.1f s\n", seconds);

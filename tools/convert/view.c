@@ -396,8 +396,7 @@ static void print(const struct convert_view *target, const struct wal_view *view
         cli_print_name(stdout, cli_slice(path));
         printf(": session ");
         cli_print_name(stdout, cli_slice(name));
-        printf(", %" PRIu64 " %s added\n", result->lines,
-               cli_plural(result->lines, "line", "lines"));
+        printf(", %s added\n", cli_counted(result->lines, "line", "lines"));
     }
     for (uint32_t i = 0; wal_view_loss(view, i, &what, &count, NULL) == WAL_OK; i++) {
         fprintf(file, "  lost: %" PRIu64 " %s\n", count, what);

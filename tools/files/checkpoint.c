@@ -146,7 +146,7 @@ static void print_created_sentence(const struct cli *cli, const struct wal_check
     size_text(info->bytes, size);
     fputs("checkpoint ", stdout);
     cli_print_name(stdout, info->id);
-    printf(": %" PRIu64 " %s, %s", info->files, cli_plural(info->files, "file", "files"), size);
+    printf(": %s, %s", cli_counted(info->files, "file", "files"), size);
     size_text(info->new_bytes, size);
     printf("; %" PRIu64 " new %s, %s\n", info->new_blobs,
            cli_plural(info->new_blobs, "content", "contents"), size);
@@ -719,8 +719,8 @@ static void report_import(void *ctx, const struct wal__checkpoint_imported *impo
         cli_print_name(stdout, cli_slice(imported->path));
         fputs(": checkpoint ", stdout);
         cli_print_name(stdout, imported->info.id);
-        printf(", %" PRIu64 " %s, %" PRIu64 " added\n", imported->info.files,
-               cli_plural(imported->info.files, "file", "files"), imported->added);
+        printf(", %s, %" PRIu64 " added\n", cli_counted(imported->info.files, "file", "files"),
+               imported->added);
         return;
     }
     cli_json_begin(&json);
@@ -850,9 +850,8 @@ static void report(void *ctx, const struct cli_checkpoint_exported *exported)
         return;
     }
     cli_print_name(stdout, cli_slice(exported->path));
-    printf(": %" PRIu64 " %s, %" PRIu64 " %s added\n", exported->info.files,
-           cli_plural(exported->info.files, "file", "files"), exported->blobs,
-           cli_plural(exported->blobs, "content", "contents"));
+    printf(": %s, %s added\n", cli_counted(exported->info.files, "file", "files"),
+           cli_counted(exported->blobs, "content", "contents"));
     cli_checkpoint_export_losses(cli, exported);
 }
 

@@ -78,8 +78,8 @@ void files_print_change(const struct wal_file_change *change)
 
 void files_print_totals(const struct wal_file_changes_info *info)
 {
-    printf("%" PRIu64 " %s, +%" PRIu64 " -%" PRIu64, info->files,
-           cli_plural(info->files, "file", "files"), info->insertions, info->deletions);
+    printf("%s, +%" PRIu64 " -%" PRIu64, cli_counted(info->files, "file", "files"),
+           info->insertions, info->deletions);
 }
 
 void files_json_totals(struct wal__json_out *json, const struct wal_file_changes_info *info)
@@ -148,9 +148,9 @@ static void print_rewound(const struct cli *cli, const struct request *request,
     if (result->can_rewind == 0) {
         return; /* the error says why */
     }
-    printf("%s %" PRIu64 " %s: +%" PRIu64 " -%" PRIu64 "\n", is_dry ? "would restore" : "restored",
-           result->files_changed, cli_plural(result->files_changed, "file", "files"),
-           result->insertions, result->deletions);
+    printf("%s %s: +%" PRIu64 " -%" PRIu64 "\n", is_dry ? "would restore" : "restored",
+           cli_counted(result->files_changed, "file", "files"), result->insertions,
+           result->deletions);
     if (moved) {
         printf("%s the conversation from ", is_dry ? "would move" : "moved");
         cli_print_name(stdout, cli_slice(result->previous_head));

@@ -150,7 +150,7 @@ static void print_counts(uint64_t parts, uint64_t bytes)
     char size[SIZE_TEXT];
 
     size_text(bytes, size);
-    printf("%" PRIu64 " %s, %s", parts, cli_plural(parts, "part", "parts"), size);
+    printf("%s, %s", cli_counted(parts, "part", "parts"), size);
 }
 
 void remote_print_following(const struct cli *cli, const char *url)
@@ -242,14 +242,13 @@ void remote_print_compact(const struct cli *cli, const char *url,
     if (result->base == 0) {
         printf("no base was due\n");
     } else {
-        printf("base %" PRIu64 ": %" PRIu64 " %s, %s\n", result->base, result->segments,
-               cli_plural(result->segments, "segment", "segments"), size);
+        printf("base %" PRIu64 ": %s, %s\n", result->base,
+               cli_counted(result->segments, "segment", "segments"), size);
     }
     if (result->removed_bytes > 0) {
         size_text(result->removed_bytes, size);
-        printf("removed %" PRIu64 " %s and %" PRIu64 " %s, %s\n", result->removed_parts,
-               cli_plural(result->removed_parts, "part", "parts"), result->removed_segments,
-               cli_plural(result->removed_segments, "segment", "segments"), size);
+        printf("removed %s and %s, %s\n", cli_counted(result->removed_parts, "part", "parts"),
+               cli_counted(result->removed_segments, "segment", "segments"), size);
     }
 }
 
@@ -286,8 +285,7 @@ static void print_lag(bool has_past, const struct wal_remote_status *status)
     } else if (status->lag_sequences == 0) {
         printf("lag     none\n");
     } else {
-        printf("lag     %" PRIu64 " %s, %s\n", status->lag_sequences,
-               cli_plural(status->lag_sequences, "record", "records"), size);
+        printf("lag     %s, %s\n", cli_counted(status->lag_sequences, "record", "records"), size);
     }
 }
 

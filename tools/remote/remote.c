@@ -113,12 +113,10 @@ static void end_text(const struct check_remote *check)
     if (result->damage == 0) {
         printf("sound: ");
     } else {
-        printf("damaged: %" PRIu64 " %s; ", result->damage,
-               cli_plural(result->damage, "object", "objects"));
+        printf("damaged: %s; ", cli_counted(result->damage, "object", "objects"));
     }
-    printf("%" PRIu64 " %s and %" PRIu64 " %s, %s, up to number %" PRIu64 "\n", result->parts,
-           cli_plural(result->parts, "part", "parts"), result->segments,
-           cli_plural(result->segments, "segment", "segments"), size, result->sequence);
+    printf("%s and %s, %s, up to number %" PRIu64 "\n", cli_counted(result->parts, "part", "parts"),
+           cli_counted(result->segments, "segment", "segments"), size, result->sequence);
 }
 
 static int run(struct check_remote *check)
@@ -804,9 +802,9 @@ static void print_result(const struct resume_request *request,
                        "it went on here and at %s: what is from there is the session %s",
                        result->host, result->session);
     } else {
-        (void)snprintf(note, sizeof(note), "it goes on here; %" PRIu64 " %s from %s%s",
-                       result->entries, cli_plural(result->entries, "new entry", "new entries"),
-                       result->host, result->parts > 0 ? ", whose store was pulled" : "");
+        (void)snprintf(note, sizeof(note), "it goes on here; %s from %s%s",
+                       cli_counted(result->entries, "new entry", "new entries"), result->host,
+                       result->parts > 0 ? ", whose store was pulled" : "");
     }
     cli_note(request->cli, request->session, note);
 }

@@ -687,8 +687,7 @@ static bool has_client_file(const struct continued *continued)
 static void note_lines(const struct continued *continued, const char *path, uint64_t lines,
                        const struct wal_view *view)
 {
-    const char *text =
-        cli_keep(cli_format("%" PRIu64 " %s added", lines, cli_plural(lines, "line", "lines")));
+    const char *text = cli_keep(cli_format("%s added", cli_counted(lines, "line", "lines")));
     const char *what;
     uint64_t count;
 

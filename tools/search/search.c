@@ -659,9 +659,8 @@ static void print_index(const struct cli *cli, const struct wal_search_update_re
         return;
     }
     size_text(result->index_bytes, size);
-    printf("%llu %s indexed, %llu of them now; index size: %s\n",
-           (unsigned long long)result->segments,
-           cli_plural(result->segments, "segment", "segments"), (unsigned long long)result->built,
+    printf("%s indexed, %llu of them now; index size: %s\n",
+           cli_counted(result->segments, "segment", "segments"), (unsigned long long)result->built,
            size);
 }
 

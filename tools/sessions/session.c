@@ -118,8 +118,7 @@ static void print_deleted(const struct cli *cli, const char *id, const char *tit
             cli_print_text(stdout, cli_slice(title), 60, false);
             putchar(')');
         }
-        printf(" with %llu %s", (unsigned long long)entries,
-               cli_plural(entries, "entry", "entries"));
+        printf(" with %s", cli_counted(entries, "entry", "entries"));
         fputs(trashed ? " to the trash" : "", stdout);
         putchar('\n');
     } else {

@@ -796,8 +796,7 @@ static void note_prices(const struct cli *cli, const struct usage *usage,
         cli_print_name(file, cli_slice(answers->models.texts.items[most][0] == '\0'
                                            ? "requests without a model"
                                            : answers->models.texts.items[most]));
-        fprintf(file, " (%" PRIu64 " %s)", counts[most],
-                cli_plural(counts[most], "request", "requests"));
+        fprintf(file, " (%s)", cli_counted(counts[most], "request", "requests"));
         counts[most] = 0;
     }
     fclose(file);
@@ -825,9 +824,8 @@ static void note_silent(const struct cli *cli, const struct usage *usage)
     }
     for (size_t i = 0; i < clients.texts.count; i++) {
         if (!states[i]) {
-            char *note = cli_format("%s: %" PRIu64 " %s no token counts", clients.texts.items[i],
-                                    sessions[i],
-                                    cli_plural(sessions[i], "session states", "sessions state"));
+            char *note = cli_format("%s: %s no token counts", clients.texts.items[i],
+                                    cli_counted(sessions[i], "session states", "sessions state"));
 
             cli_note(cli, "usage", note);
             free(note);
@@ -856,9 +854,8 @@ static int print(const struct cli *cli, const struct usage *usage,
         return CLI_OK;
     }
     return cli_error(cli, CLI_NEGATIVE, "usage",
-                     "%llu %s could not be read and %s not counted; agentwal check shows them",
-                     (unsigned long long)usage->damaged,
-                     cli_plural(usage->damaged, "record", "records"),
+                     "%s could not be read and %s not counted; agentwal check shows them",
+                     cli_counted(usage->damaged, "record", "records"),
                      cli_plural(usage->damaged, "is", "are"));
 }
 

@@ -236,8 +236,8 @@ static void print(const struct cli *cli, struct view *view)
     free(data);
     if (view->damaged > 0) {
         cli_fail(cli, CLI_NEGATIVE, cli->items[1],
-                 "%" PRIu64 " %s could not be read and %s left out; agentwal check shows them",
-                 view->damaged, cli_plural(view->damaged, "record", "records"),
+                 "%s could not be read and %s left out; agentwal check shows them",
+                 cli_counted(view->damaged, "record", "records"),
                  cli_plural(view->damaged, "is", "are"));
     }
 }

@@ -678,10 +678,9 @@ static void report_text(const struct salvage *salvage)
         const struct check_damage *damage = &damages->items[i];
 
         if (damage->kind == CHECK_LOSS) {
-            printf("lost: %s: %" PRIu64 ", %" PRIu64 " %s, sequence %" PRIu64 " to %" PRIu64 ": ",
-                   damage->file, damage->offset, damage->length,
-                   cli_plural(damage->length, "byte", "bytes"), damage->first_sequence,
-                   damage->last_sequence);
+            printf("lost: %s: %" PRIu64 ", %s, sequence %" PRIu64 " to %" PRIu64 ": ", damage->file,
+                   damage->offset, cli_counted(damage->length, "byte", "bytes"),
+                   damage->first_sequence, damage->last_sequence);
             cli_print_text(stdout, cli_slice(damage->reason), 0, false);
             putchar('\n');
         }
@@ -696,10 +695,10 @@ static void report_text(const struct salvage *salvage)
         cli_print_text(stdout, cli_slice(note->reason), 0, false);
         putchar('\n');
     }
-    printf("%s: %" PRIu64 " %s, %" PRIu64 " %s, %" PRIu64 " document %s; ", salvage->out,
-           salvage->result.sessions, cli_plural(salvage->result.sessions, "session", "sessions"),
-           salvage->result.entries, cli_plural(salvage->result.entries, "entry", "entries"),
-           salvage->result.documents, cli_plural(salvage->result.documents, "version", "versions"));
+    printf("%s: %s, %s, %" PRIu64 " document %s; ", salvage->out,
+           cli_counted(salvage->result.sessions, "session", "sessions"),
+           cli_counted(salvage->result.entries, "entry", "entries"), salvage->result.documents,
+           cli_plural(salvage->result.documents, "version", "versions"));
     printf("%" PRIu64 " deleted %s left out\n", salvage->result.deleted_sessions,
            cli_plural(salvage->result.deleted_sessions, "session", "sessions"));
 }

@@ -322,9 +322,8 @@ static void view_draw(struct view *view, struct screen *screen)
         rate += count_minute(&view->rows[i], now_ms / 1000);
     }
     screen_begin(screen);
-    fprintf(screen->file, "%zu %s, %llu %s in the last minute", view->count,
-            cli_plural(view->count, "session", "sessions"), (unsigned long long)rate,
-            cli_plural(rate, "entry", "entries"));
+    fprintf(screen->file, "%s, %s in the last minute",
+            cli_counted(view->count, "session", "sessions"), cli_counted(rate, "entry", "entries"));
     screen_end_line(screen);
     table_init(&table, screen->file, &terminal,
                TABLE_COLUMNS(TABLE_ID("SESSION"), TABLE_ANY("PROCESS", 18, 12, TABLE_KEEP_END),

@@ -381,7 +381,7 @@ int verb_restore(struct cli *cli, int argc, char **argv)
         cli_check(cli, cli->items[3 + i], status == WAL_ENOTFOUND ? WAL_OK : status);
     }
     status = wal_store_merge(archive, cli->store, &transfer.options, &transfer.result, cli->error);
-    code = cli_transfer_finish(&transfer, cli->items[2], status, cli->error);
+    code = cli_transfer_finish(&transfer, cli->items[2], status);
     return cli_close_store(cli, cli->items[2], archive, code);
 }
 

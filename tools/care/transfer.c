@@ -108,7 +108,7 @@ int verb_merge(struct cli *cli, int argc, char **argv)
     cli_transfer_init(&transfer, cli, "merge", NULL);
     transfer.options.flags = keeps_both ? WAL_TRANSFER_KEEP_BOTH : 0U;
     status = wal_store_merge(from, cli->store, &transfer.options, &transfer.result, cli->error);
-    code = cli_transfer_finish(&transfer, cli->items[2], status, cli->error);
+    code = cli_transfer_finish(&transfer, cli->items[2], status);
     return cli_close_store(cli, cli->items[2], from, code);
 }
 
@@ -133,5 +133,5 @@ int verb_bundle(struct cli *cli, int argc, char **argv)
         size_text(transfer.result.bytes, size);
         printf("%s: %s\n", path, size);
     }
-    return cli_transfer_finish(&transfer, path, status, cli->error);
+    return cli_transfer_finish(&transfer, path, status);
 }

@@ -591,12 +591,6 @@ void cli_texts_deinit(struct cli_texts *texts)
 
 /* --- a map from ids to numbers ------------------------------------------ */
 
-struct cli_id {
-    char *text;
-    uint64_t size;
-    uint32_t value;
-};
-
 static struct cli_id *find_id(const struct cli_ids *ids, struct wal_slice id)
 {
     uint64_t hash = wal__id_hash(id.data, (size_t)id.size);

@@ -349,6 +349,12 @@ void cli_texts_deinit(struct cli_texts *texts);
 
 /* --- a map from ids to numbers ------------------------------------------ */
 
+struct cli_id {
+    char *text;
+    uint64_t size;
+    uint32_t value;
+};
+
 /* Zeroed: an empty table. */
 struct cli_ids {
     struct cli_id *items; /* in the order in which they were added */

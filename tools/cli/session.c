@@ -1084,8 +1084,8 @@ static void add_to_project(struct cli_projects *projects, const struct wal_sessi
     if (info->created_ms < project->created_ms) {
         project->created_ms = info->created_ms;
     }
-    if (info->cwd.size > 0 && (*cli_ids_get_or_add(&project->seen, info->cwd))++ == 0) {
-        cli_texts_add(&project->directories, info->cwd);
+    if (info->cwd.size > 0) {
+        (void)cli_ids_get_or_add(&project->directories, info->cwd);
     }
 }
 
@@ -1108,8 +1108,7 @@ void cli_projects_deinit(struct cli_projects *projects)
         free(project->id);
         free(project->newest);
         free(project->cwd);
-        cli_texts_deinit(&project->directories);
-        cli_ids_deinit(&project->seen);
+        cli_ids_deinit(&project->directories);
     }
     free(projects->items);
     cli_ids_deinit(&projects->ranks);

@@ -153,8 +153,7 @@ struct cli_project {
     int64_t created_ms; /* of the first session that was created */
     int64_t updated_ms; /* of the newest session */
     uint64_t sessions;
-    struct cli_texts directories;
-    struct cli_ids seen; /* the directories */
+    struct cli_ids directories; /* the newest first */
 };
 
 /* Zeroed: none. */

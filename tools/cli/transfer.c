@@ -143,12 +143,11 @@ static void print_summary(const struct cli_transfer *transfer)
            cli_counted(result->documents, "version", "versions"));
 }
 
-int cli_transfer_finish(struct cli_transfer *transfer, const char *path, enum wal_status status,
-                        const struct wal_error *error)
+int cli_transfer_finish(struct cli_transfer *transfer, const char *path, enum wal_status status)
 {
     progress_clear(&transfer->progress);
     if (status != WAL_OK) {
-        return cli_worse_code(transfer->code, cli_report_error(transfer->cli, path, status, error));
+        return cli_worse_code(transfer->code, cli_report(transfer->cli, path, status));
     }
     if (transfer->cli->json) {
         write_summary(transfer);
@@ -166,5 +165,5 @@ int cli_transfer_import(const struct cli *cli, struct wal_store *store, const ch
     cli_transfer_init(&transfer, cli, "import", bundle);
     status =
         wal_bundle_read(store, cli_slice(bundle), &transfer.options, &transfer.result, cli->error);
-    return cli_transfer_finish(&transfer, bundle, status, cli->error);
+    return cli_transfer_finish(&transfer, bundle, status);
 }

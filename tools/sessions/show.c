@@ -411,7 +411,7 @@ static void write_row(const struct cli_project *project)
     cli_json_member_time(&json, "updated", project->updated_ms);
     wal__json_out_member_open(&json, "directories", '[');
     for (size_t i = 0; i < project->directories.count; i++) {
-        cli_json_text(&json, cli_slice(project->directories.items[i]));
+        cli_json_text(&json, cli_slice(project->directories.items[i].text));
     }
     wal__json_out_close(&json, ']');
     wal__json_out_close_line(&json);
@@ -419,8 +419,8 @@ static void write_row(const struct cli_project *project)
 
 static void put_row(struct table *table, struct wal_store *store, const struct cli_project *project)
 {
-    const bool is_directory =
-        project->directories.count > 0 && strcmp(project->id, project->directories.items[0]) == 0;
+    const bool is_directory = project->directories.count > 0 &&
+                              strcmp(project->id, project->directories.items[0].text) == 0;
     size_t others = project->directories.count > 1 ? project->directories.count - 1 : 0;
 
     table_put_directory(table, cli_slice(project->cwd[0] != '\0' ? project->cwd : "(unknown)"));

@@ -46,6 +46,17 @@ void test_register_file(struct test_file *file);
  * thread. */
 uint64_t test_random(void);
 
+/* Calls end(arg) when the test ends, before its tear-down, the last one first. In a test, and of the
+ * thread that runs it. */
+void test_at_end(void (*end)(void *arg), void *arg);
+/* Zeroes, which are freed when the test ends. */
+void *test_memory(size_t size);
+/* The bytes of a file with a zero after them, as test_memory. */
+char *test_file(const char *path, size_t *size);
+/* For a test that does much: ends at once what was to end with the test since the mark. */
+const void *test_mark(void);
+void test_end_since(const void *mark);
+
 /* Each test begins with set_up and ends with tear_down, or null. */
 #define TEST_WITH(name, set_up, tear_down)                                          \
     static void test_##name(void **state);                                          \

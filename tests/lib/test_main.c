@@ -20,6 +20,18 @@ static struct test_file *files;
 static uint64_t random_state;
 static bool is_seeded;
 
+/* The tests that are run; the one that runs is before `next`. */
+static const struct test **chosen;
+static size_t next;
+
+struct ending {
+    void (*end)(void *arg);
+    void *arg;
+    struct ending *before;
+};
+
+static struct ending *last_ending;
+
 void test_register(struct test *test)
 {
     *tests_end = test;
@@ -39,6 +51,73 @@ uint64_t test_random(void)
         is_seeded = true;
     }
     return rng_next(&random_state);
+}
+
+void test_at_end(void (*end)(void *arg), void *arg)
+{
+    struct ending *ending = calloc(1, sizeof(*ending));
+
+    assert_non_null(ending);
+    assert_true(next > 0);
+    *ending = (struct ending){end, arg, last_ending};
+    last_ending = ending;
+}
+
+void *test_memory(size_t size)
+{
+    void *memory = calloc(1, size > 0 ? size : 1);
+
+    assert_non_null(memory);
+    test_at_end(free, memory);
+    return memory;
+}
+
+char *test_file(const char *path, size_t *size)
+{
+    FILE *file = fopen(path, "re");
+    char *bytes;
+
+    if (file == NULL) {
+        fail_msg("%s cannot be opened", path);
+    }
+    (void)fseek(file, 0, SEEK_END);
+    *size = (size_t)ftell(file);
+    rewind(file);
+    bytes = test_memory(*size + 1);
+    assert_int_equal(fread(bytes, 1, *size, file), *size);
+    (void)fclose(file);
+    return bytes;
+}
+
+const void *test_mark(void)
+{
+    return last_ending;
+}
+
+void test_end_since(const void *mark)
+{
+    while (last_ending != mark) {
+        const struct ending ending = *last_ending;
+
+        free(last_ending);
+        last_ending = ending.before;
+        ending.end(ending.arg);
+    }
+}
+
+static int begin_test(void **state)
+{
+    const CMFixtureFunction set_up = chosen[next++]->unit.setup_func;
+
+    return set_up != NULL ? set_up(state) : 0;
+}
+
+static int end_test(void **state)
+{
+    const CMFixtureFunction tear_down = chosen[next - 1]->unit.teardown_func;
+
+    test_end_since(NULL);
+    return tear_down != NULL ? tear_down(state) : 0;
 }
 
 /* Whether `path` is the file `name`.c in some folder. */
@@ -85,21 +164,27 @@ static int run(const char *path, const char *name)
     }
     is_seeded = false;
     units = calloc(count, sizeof(*units));
-    if (units == NULL) {
-        return 1;
+    chosen = calloc(count, sizeof(const struct test *));
+    if (units == NULL || chosen == NULL) {
+        abort();
     }
     count = 0;
     for (struct test *test = tests; test != NULL; test = test->next) {
         if (is_chosen(test, path, name)) {
-            units[count++] = test->unit;
+            chosen[count] = test;
+            units[count] = test->unit;
+            units[count].setup_func = begin_test;
+            units[count++].teardown_func = end_test;
         }
     }
+    next = 0;
     if (file->run_before != NULL && name == NULL) {
         failed = file->run_before();
     }
     /* The macro without an underscore counts an array. */
     failed += _cmocka_run_group_tests(path, units, count, file->set_up, file->tear_down);
     free(units);
+    free(chosen);
     return failed;
 }
 

@@ -3,6 +3,7 @@
  */
 #include "tests/lib/test.h"
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "format/bytes/assert.h"
 #include "tests/lib/rng.h"
 
 /* In the order of registration, which is that of the linker for files. */
@@ -27,10 +29,12 @@ static size_t next;
 struct ending {
     void (*end)(void *arg);
     void *arg;
+    uint64_t number;
     struct ending *before;
 };
 
 static struct ending *last_ending;
+static pthread_mutex_t endings_lock = PTHREAD_MUTEX_INITIALIZER;
 
 void test_register(struct test *test)
 {
@@ -53,21 +57,70 @@ uint64_t test_random(void)
     return rng_next(&random_state);
 }
 
+static uint64_t mark_locked(void)
+{
+    return last_ending != NULL ? last_ending->number : 0;
+}
+
 void test_at_end(void (*end)(void *arg), void *arg)
 {
     struct ending *ending = calloc(1, sizeof(*ending));
 
-    assert_non_null(ending);
-    assert_true(next > 0);
-    *ending = (struct ending){end, arg, last_ending};
+    WAL__ASSERT(ending != NULL && next > 0);
+    (void)pthread_mutex_lock(&endings_lock);
+    *ending = (struct ending){end, arg, mark_locked() + 1, last_ending};
     last_ending = ending;
+    (void)pthread_mutex_unlock(&endings_lock);
+}
+
+uint64_t test_mark(void)
+{
+    uint64_t mark;
+
+    (void)pthread_mutex_lock(&endings_lock);
+    mark = mark_locked();
+    (void)pthread_mutex_unlock(&endings_lock);
+    return mark;
+}
+
+/* Ends the last one that is newer than the mark and of arg, or null: of any. */
+static bool end_one(uint64_t mark, const void *arg)
+{
+    struct ending **at = &last_ending;
+    struct ending *found;
+
+    (void)pthread_mutex_lock(&endings_lock);
+    while (*at != NULL && arg != NULL && (*at)->arg != arg) {
+        at = &(*at)->before;
+    }
+    found = *at != NULL && (*at)->number > mark ? *at : NULL;
+    if (found != NULL) {
+        *at = found->before;
+    }
+    (void)pthread_mutex_unlock(&endings_lock);
+    if (found != NULL) {
+        found->end(found->arg);
+        free(found);
+    }
+    return found != NULL;
+}
+
+void test_end_since(uint64_t mark)
+{
+    while (end_one(mark, NULL)) {
+    }
+}
+
+bool test_end_now(const void *arg)
+{
+    return arg != NULL && end_one(0, arg);
 }
 
 void *test_memory(size_t size)
 {
     void *memory = calloc(1, size > 0 ? size : 1);
 
-    assert_non_null(memory);
+    WAL__ASSERT(memory != NULL);
     test_at_end(free, memory);
     return memory;
 }
@@ -89,22 +142,6 @@ char *test_file(const char *path, size_t *size)
     return bytes;
 }
 
-const void *test_mark(void)
-{
-    return last_ending;
-}
-
-void test_end_since(const void *mark)
-{
-    while (last_ending != mark) {
-        const struct ending ending = *last_ending;
-
-        free(last_ending);
-        last_ending = ending.before;
-        ending.end(ending.arg);
-    }
-}
-
 static int begin_test(void **state)
 {
     const CMFixtureFunction set_up = chosen[next++]->unit.setup_func;
@@ -116,7 +153,7 @@ static int end_test(void **state)
 {
     const CMFixtureFunction tear_down = chosen[next - 1]->unit.teardown_func;
 
-    test_end_since(NULL);
+    test_end_since(0);
     return tear_down != NULL ? tear_down(state) : 0;
 }
 

@@ -359,13 +359,12 @@ KIT_TEST(fold__damaged_index_below_the_catalogue_is_rebuilt)
 {
     struct wal_store *store = open_folding("store");
     struct wal_session *filler = kit_create(store, "filler");
-    struct wal_session *session = kit_create(store, "session");
+    struct wal_session *session = kit_create_filled(store, "session", "a b");
     char path[64];
     uint64_t id;
     uint64_t at;
     FILE *file;
 
-    kit_append_all(session, "a b");
     id = store->core.log.tail_segment->id;
     end_segment(store, filler);
     assert_int_equal(wal__position_segment(store->core.catalogue.snapshot->header.position), id);

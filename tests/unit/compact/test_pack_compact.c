@@ -519,6 +519,52 @@ static void compact_in_child(bool is_killed)
     assert_true(is_killed || WEXITSTATUS(result) == 0);
 }
 
+static struct wal_store *compacting;
+static uint32_t opens_left; /* of files of the pack, before its tail is ended and replaced */
+
+static enum wal_status open_late(void *ctx, const char *path, int flags, struct wal__file **file,
+                                 int *sys_errno)
+{
+    if (compacting != NULL && strstr(path, "/pack") != NULL && opens_left-- == 0) {
+        struct wal_store *store = compacting;
+
+        compacting = NULL;
+        assert_ok(wal__blob_store_rotate(&store->core.blobs, NULL));
+        assert_int_not_equal(compact_some(store, 0, 0).rewritten, 0);
+    }
+    return wal__io_posix.open(ctx, path, flags, file, sys_errno);
+}
+
+/* Before each of the files that it opens. */
+KIT_TEST(pack__tail_is_replaced_while_another_opens_the_store)
+{
+    const struct wal_open_options options = {.struct_size = sizeof(options)};
+    struct wal__io io = wal__io_posix;
+    struct wal_store *other = NULL;
+    uint32_t nth = 0;
+
+    io.open = open_late;
+    while (compacting == NULL) {
+        struct wal_store *store = kit_store();
+        struct kit_content dead = kit_content(2 * nth + 1, BIG, false);
+        struct kit_content kept = kit_content(2 * nth + 2, BIG, false);
+        uint8_t digest[WAL_DIGEST_SIZE];
+
+        (void)put_of_records(store, &dead, NULL);
+        kit_put_blob(store, &kept, digest);
+        compacting = store;
+        opens_left = nth++;
+        assert_done(wal__store_open("store", &options, &wal__heap_libc, &io, &other, kit_error()));
+        kit_check_blob(other, digest, &kept);
+        kit_close(other);
+        kit_close(store);
+        kit_content_free(&dead);
+        kit_content_free(&kept);
+    }
+    assert_in_range(nth, 4, 100);
+    compacting = NULL;
+}
+
 /* What it replaced is not known to a process that has looked before. */
 KIT_TEST(pack__a_compaction_was_killed_before_others_knew)
 {

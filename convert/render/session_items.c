@@ -1099,12 +1099,37 @@ static bool has_payload(struct wal__session_items *items, struct wal_entry *entr
     return status == WAL_OK;
 }
 
+/* Whether it is a redaction of this store whose target is shown: it was undone. As a line it would
+ * hide that where it is imported. */
+static bool is_undone(const struct wal__session_items *items, const struct wal_entry *entry)
+{
+    const struct wal__json_span payload = {entry->payload.data, (size_t)entry->payload.size};
+    struct wal_entry target = {.struct_size = sizeof(target)};
+    struct wal_entry_cursor *cursor = NULL;
+    struct wal__json_token member;
+    uint8_t id[ID_MAX];
+    size_t size = 0;
+    bool is_shown;
+
+    if ((entry->flags & WAL_ENTRY_LINE) != 0 ||
+        entry->type.size != sizeof(WAL_TYPE_REDACTION) - 1 ||
+        memcmp(entry->type.data, WAL_TYPE_REDACTION, (size_t)entry->type.size) != 0 ||
+        wal__json_find(payload.data, payload.size, "targetEntryId", &member) != WAL__JSON_OK ||
+        wal__json_unescape(member.span, id, sizeof(id), &size, NULL) != WAL__JSON_OK ||
+        wal_entry_cursor_open(items->session, NULL, &cursor, NULL) != WAL_OK) {
+        return false;
+    }
+    is_shown = wal_entry_cursor_get(cursor, (struct wal_slice){id, size}, &target, NULL) == WAL_OK;
+    wal_entry_cursor_close(cursor);
+    return is_shown;
+}
+
 static void emit_entry(struct wal__session_items *items, struct wal_entry *entry)
 {
     if ((entry->flags & WAL_ENTRY_REDACTED) != 0) {
         items->redacted++;
         emit_placeholder(items, entry);
-    } else if (!has_payload(items, entry)) {
+    } else if (!has_payload(items, entry) || is_undone(items, entry)) {
         emit_placeholder(items, entry);
     } else if ((entry->flags & WAL_ENTRY_LINE) != 0) {
         read_stored_line(items, entry);
@@ -1142,6 +1167,27 @@ enum wal_status wal__session_items_count(struct wal_session *session, uint32_t s
     status = wal_entry_cursor_open(session, &options, &cursor, error);
     if (status == WAL_OK) {
         *entries = wal_entry_cursor_remaining(cursor);
+    }
+    wal_entry_cursor_close(cursor);
+    return status;
+}
+
+enum wal_status wal__session_items_count_redacted(struct wal_session *session, uint32_t stream,
+                                                  uint64_t *redacted, struct wal_error *error)
+{
+    struct wal_entry_cursor_options options = wal__session_items_options(stream, 0);
+    struct wal_entry_cursor *cursor = NULL;
+    uint64_t all = 0;
+    uint64_t shown;
+    enum wal_status status = wal__session_items_count(session, stream, 0, &all, error);
+
+    options.flags &= ~(uint32_t)WAL_ENTRY_CURSOR_REDACTED;
+    if (status == WAL_OK) {
+        status = wal_entry_cursor_open(session, &options, &cursor, error);
+    }
+    if (status == WAL_OK) {
+        shown = wal_entry_cursor_remaining(cursor);
+        *redacted += (all > shown ? all - shown : 0) + 2 * wal_entry_cursor_restored(cursor);
     }
     wal_entry_cursor_close(cursor);
     return status;

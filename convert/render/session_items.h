@@ -126,6 +126,11 @@ struct wal_entry_cursor_options wal__session_items_options(uint32_t stream, uint
 enum wal_status wal__session_items_count(struct wal_session *session, uint32_t stream,
                                          uint32_t without, uint64_t *entries,
                                          struct wal_error *error) WAL_MUST_USE;
+/* Adds the number of redacted entries to *redacted, and twice that of redactions that were undone:
+ * each change of what is redacted raises the sum. */
+enum wal_status wal__session_items_count_redacted(struct wal_session *session, uint32_t stream,
+                                                  uint64_t *redacted,
+                                                  struct wal_error *error) WAL_MUST_USE;
 
 /* --- documents ----------------------------------------------------------- */
 

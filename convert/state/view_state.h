@@ -31,7 +31,7 @@ struct wal__view_position {
     bool append_pending; /* an append was in progress */
     uint64_t entries[2]; /* entries of each stream */
     uint64_t total;      /* entries of both streams */
-    uint64_t redacted;   /* redacted entries */
+    uint64_t redacted;   /* wal__session_items_count_redacted */
     /* sequence of the session's newest record; 0: an entry was not durable */
     uint64_t session_sequence;
     uint64_t entry_sequence; /* sequence of the newest entry */
@@ -60,7 +60,7 @@ enum wal_status wal__view_state_read(const char *name, const struct wal__view_id
 /* What a view is, and up to where it was written. */
 struct wal__view_summary {
     struct wal_view_info info; /* session and dialect */
-    uint64_t redacted;         /* redacted entries */
+    uint64_t redacted;         /* wal__session_items_count_redacted */
 };
 
 /* Reads whose state it is. *is_found is false when it is not one of the store. */

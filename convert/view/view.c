@@ -258,7 +258,6 @@ static enum wal_status count_stream(struct flush_run *run, uint32_t stream, bool
     struct wal__view_position *next = &run->next;
     uint64_t *entries = &run->limits.entries[stream];
     uint64_t all = 0;
-    uint64_t shown = 0;
     uint64_t sequence = 0;
     enum wal_status status = wal__session_items_count(session, stream, 0, entries, error);
     if (status != WAL_OK) {
@@ -268,7 +267,7 @@ static enum wal_status count_stream(struct flush_run *run, uint32_t stream, bool
     if (status != WAL_OK) {
         return status;
     }
-    status = wal__session_items_count(session, stream, WAL_ENTRY_CURSOR_REDACTED, &shown, error);
+    status = wal__session_items_count_redacted(session, stream, &next->redacted, error);
     if (status != WAL_OK) {
         return status;
     }
@@ -276,7 +275,6 @@ static enum wal_status count_stream(struct flush_run *run, uint32_t stream, bool
         sequence = sequence_at(session, stream, *entries - 1);
     }
     *is_durable &= all == *entries;
-    next->redacted += *entries > shown ? *entries - shown : 0;
     next->total += *entries;
     next->entry_sequence = sequence > next->entry_sequence ? sequence : next->entry_sequence;
     return WAL_OK;

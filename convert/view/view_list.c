@@ -106,24 +106,18 @@ static enum wal_status add_item(struct listing *listing, const char *session, ui
     return WAL_OK;
 }
 
-/* Counts redacted entries of the session that views show. */
+/* Counts the redactions of entries that views show. */
 static enum wal_status count_redacted(struct listing *listing, struct wal_session *session,
                                       uint64_t *redacted)
 {
     struct wal__session_snapshot snapshot = {.dialect = NULL};
-    uint64_t shown = 0;
-    uint64_t all = 0;
     enum wal_status status =
         wal__session_snapshot_read(&snapshot, listing->env.heap, listing->store, session, NULL);
     uint32_t streams = status == WAL_OK && snapshot.dialect->read_ops->stream != NULL ? 2 : 1;
 
     *redacted = 0;
     for (uint32_t i = 0; i < streams && status == WAL_OK; i++) {
-        status = wal__session_items_count(session, i, 0, &all, NULL);
-        if (status == WAL_OK) {
-            status = wal__session_items_count(session, i, WAL_ENTRY_CURSOR_REDACTED, &shown, NULL);
-        }
-        *redacted += all > shown ? all - shown : 0;
+        status = wal__session_items_count_redacted(session, i, redacted, NULL);
     }
     wal__session_snapshot_deinit(&snapshot);
     return status;

@@ -1077,22 +1077,16 @@ static void list_readers(const struct compaction *compaction)
 static enum wal_status compact_locked(struct compaction *compaction, struct wal_error *error)
 {
     struct wal__core *core = compaction->core;
-    struct wal__control *control = &core->control;
-    enum wal_status status;
+    enum wal_status status = wal__core_compact_lock(core, error);
 
-    if (pthread_mutex_trylock(&core->compact_mutex) != 0) {
-        return wal__compact_lock_refused(control, control->process_id, error);
-    }
-    status = wal__compact_lock_acquire(control, error);
     if (status == WAL_OK) {
         status = compact(compaction, error);
         status = sweep_search_files(compaction, status, error);
         if (status == WAL_OK && compaction->options->erase) {
             report_lost_names(compaction);
         }
-        wal__compact_lock_release(control);
+        wal__core_compact_unlock(core);
     }
-    pthread_mutex_unlock(&core->compact_mutex);
     return status;
 }
 

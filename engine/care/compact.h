@@ -49,7 +49,7 @@
  * The space is built in two passes over the indexes of all segments: wal__space_add_index, then
  * wal__space_add_record for every record.
  *
- * Memory of a set: 8 bytes for each session number, 48 for each fork and each deleted session, 8
+ * Memory of a set: 8 bytes for each session number, 48 for each fork and each deleted session, 24
  * for each redaction, 32 for each head that was moved by name, and for each entry that deltas are
  * under. Memory of the space: 48 bytes for each session number, 32 for each fork. One thread while
  * it is built, then any.
@@ -79,7 +79,8 @@ struct wal__live_set {
                                       * texts are dead too */
     const struct wal__buf *dead_documents; /* the same: uint64_t, sequences of
                                             * DOC records, ascending; or NULL */
-    struct wal__buf redacted;              /* uint64_t, sequences, ascending */
+    /* uint64_t, sequences, ascending; before wal__live_set_complete struct live_redaction. */
+    struct wal__buf redacted;
     bool is_complete;
     bool is_settled;
 };

@@ -258,6 +258,40 @@ static enum wal_status set_newest_session(struct wal__live_set *set, uint32_t nu
 
 /* --- building ----------------------------------------------------------- */
 
+/* A REDACT or RESTORE, by target and sequence. */
+struct live_redaction {
+    uint64_t target;
+    uint64_t sequence;
+    bool is_undone;
+};
+
+static enum wal_status add_redaction(struct wal__live_set *set, const struct wal__posting *posting)
+{
+    const struct live_redaction redaction = {posting->parent, posting->sequence,
+                                             posting->type == WAL__FRAME_RESTORE};
+
+    return wal__buf_append(&set->redacted, &redaction, sizeof(redaction));
+}
+
+/* Keeps the targets that are redacted: of each the newest record decides. */
+static void settle_redactions(struct wal__live_set *set)
+{
+    const struct live_redaction *items = (const void *)set->redacted.data;
+    uint64_t *targets = (void *)set->redacted.data;
+    size_t count = set->redacted.size / sizeof(*items);
+    size_t kept = 0;
+
+    wal__buf_sort(&set->redacted, sizeof(*items), wal__compare_u64_pair);
+    for (size_t i = 0; i < count; i++) {
+        const struct live_redaction item = items[i];
+
+        if (!item.is_undone && (i + 1 == count || items[i + 1].target != item.target)) {
+            targets[kept++] = item.target;
+        }
+    }
+    set->redacted.size = kept * sizeof(*targets);
+}
+
 static enum wal_status add_posting(struct wal__live_set *set, const struct wal__summary *summary,
                                    const struct wal__posting *posting)
 {
@@ -272,7 +306,8 @@ static enum wal_status add_posting(struct wal__live_set *set, const struct wal__
     case WAL__FRAME_ENTRY:
         return add_entry(set, summary->number, posting);
     case WAL__FRAME_REDACT:
-        return wal__buf_append(&set->redacted, &posting->parent, sizeof(posting->parent));
+    case WAL__FRAME_RESTORE:
+        return add_redaction(set, posting);
     case WAL__FRAME_FORK:
         status = get_session(set, summary->number, &session);
         if (status == WAL_OK) {
@@ -367,7 +402,7 @@ void wal__live_set_complete(struct wal__live_set *set)
             keep_shared(set, session_at(set, i));
         }
     }
-    wal__buf_sort(&set->redacted, sizeof(uint64_t), wal__compare_u64);
+    settle_redactions(set);
     set->is_complete = true;
 }
 
@@ -518,6 +553,7 @@ static enum wal__fate deleted_fate(const struct wal__live_set *set,
         is_shared = posting->sequence <= session->entry_cut && !is_provisional(posting);
         break;
     case WAL__FRAME_REDACT:
+    case WAL__FRAME_RESTORE:
         is_shared = posting->parent <= session->entry_cut;
         break;
     case WAL__FRAME_DOC:

@@ -973,6 +973,25 @@ static void salvage_redact(struct wal__salvage *salvage, const struct wal__frame
     redact_in_session(salvage, frame->session, record, is_lost);
 }
 
+/* Undoes a redaction again, in the session that has the entry. One that is not redacted in OUT
+ * needs nothing: its redaction is lost too. */
+static void salvage_restore(struct wal__salvage *salvage, const struct wal__frame *frame)
+{
+    const struct wal__salvage_session *session = wal__salvage_find_session(salvage, frame->session);
+    uint64_t sequence = frame->parent;
+    const char *id = wal__salvage_find_ancestor(salvage, &sequence);
+    enum wal_status status = WAL_ENOTFOUND;
+
+    if (session != NULL && session->handle != NULL && !session->is_removed &&
+        sequence == frame->parent) {
+        status = wal_session_unredact(session->handle, wal__slice_from_text(id), &salvage->error);
+    }
+    if (status != WAL_ENOTFOUND) {
+        (void)wal__salvage_check(salvage, status, WAL_SALVAGE_ENTRY, session->id, id,
+                                 "it stays redacted");
+    }
+}
+
 /* Returns whether a session is one, or a fork of it. */
 static bool inherits(const struct wal__salvage *salvage, const struct wal__salvage_session *session,
                      uint32_t number)
@@ -1059,6 +1078,9 @@ static bool copy_by_type(struct wal__salvage *salvage, const struct wal__damaged
         }
         salvage_redact(salvage, frame, &record.redact);
         return true;
+    case WAL__FRAME_RESTORE:
+        salvage_restore(salvage, frame);
+        return true;
     case WAL__FRAME_TOMBSTONE:
         salvage_delete(salvage, frame->session);
         return true;
@@ -1125,8 +1147,7 @@ static enum wal_status copy_record(void *ctx, const struct wal__damaged_segment 
 /* Copies the log from the oldest segment to the newest. */
 static void copy_log(struct wal__salvage *salvage)
 {
-    const struct wal__damaged_visitor visitor = {
-        .ctx = salvage, .record = copy_record, .progress = wal__salvage_progress};
+    const struct wal__damaged_visitor visitor = {salvage, copy_record, NULL, wal__salvage_progress};
     struct wal__damaged_store *damaged = &salvage->damaged;
 
     for (struct wal__damaged_segment *segment = wal__damaged_first(&damaged->log);

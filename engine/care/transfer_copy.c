@@ -64,44 +64,40 @@ static enum wal_status transfer_commit(struct wal_session *session, const struct
 
 /* --- the batch ------------------------------------------------------------ */
 
-/* Appends what a hidden redaction hides: readers follow its REDACT record. */
-static enum wal_status add_target(struct wal__transfer *transfer, const struct wal__frame *frame,
-                                  const struct wal__entry_record *entry)
+/* Finds the record by which a redaction hides an entry; *hides is false when it hides none. */
+static enum wal_status find_redact(struct wal__transfer *transfer, const struct wal__frame *frame,
+                                   const struct wal__entry_record *entry,
+                                   struct wal__redact_record *record, bool *hides)
 {
     const struct wal__transfer_redaction *items = (const void *)transfer->redactions.data;
     size_t count = transfer->redactions.size / sizeof(*items);
     enum wal_status status = WAL_OK;
 
-    for (size_t i = 0; i < count && frame->kind == WAL__KIND_REDACTION; i++) {
-        struct wal__redact_record record;
-
-        if (items[i].id_hash != frame->id_hash) {
-            continue;
-        }
-        status = wal__transfer_read_redact(transfer, items[i].position, &record);
-        if (status != WAL_OK) {
-            return status;
-        }
-        if (record.session == frame->session && wal__span_equal(record.entry_id, entry->id)) {
-            status = wal__copy_redaction(&record, &transfer->batch.remains);
-            return status == WAL_OK ? WAL_OK : wal__no_memory(&transfer->error);
+    *hides = false;
+    for (size_t i = 0; i < count && status == WAL_OK && !*hides; i++) {
+        if (items[i].id_hash == frame->id_hash) {
+            status = wal__transfer_read_redact(transfer, items[i].position, record);
+            *hides = status == WAL_OK && record->session == frame->session &&
+                     wal__span_equal(record->entry_id, entry->id);
         }
     }
     return status;
 }
 
-/* Appends what readers follow in the payload of a hidden entry to `remains`, or an empty object. */
+/* Appends what readers follow in the payload of a hidden entry to `remains`, or an empty object:
+ * of a redaction what it hides by the record `redact`, unless that is null. */
 static enum wal_status add_remains(struct wal__transfer *transfer, const struct wal__frame *frame,
-                                   const struct wal__entry_record *record, struct wal_entry *entry,
+                                   const struct wal__entry_record *record,
+                                   const struct wal__redact_record *redact, struct wal_entry *entry,
                                    size_t *offset)
 {
     struct wal__buf *remains = &transfer->batch.remains;
     enum wal_status status;
 
     *offset = remains->size;
-    status = add_target(transfer, frame, record);
+    status = redact != NULL ? wal__copy_redaction(redact, remains) : WAL_OK;
     if (status != WAL_OK) {
-        return status;
+        return wal__no_memory(&transfer->error);
     }
     status = wal__payload_append_remains(record->payload, frame->kind, remains);
     if (status == WAL_OK && remains->size == *offset) {
@@ -119,13 +115,22 @@ static enum wal_status build_entry(struct wal__transfer *transfer, uint32_t i, s
                                     frame->stored_size};
     struct wal_entry *entry = &batch->copies.entries[i];
     struct wal__entry_record record;
+    struct wal__redact_record redact;
     bool is_hidden = wal__transfer_is_hidden(transfer, frame->sequence);
+    bool hides = false;
     enum wal__fmt fmt = wal__entry_record_decode(bytes, &record);
-    enum wal_status status;
+    enum wal_status status = WAL_OK;
 
     WAL__ASSERT(fmt == WAL__FMT_OK); /* wal__transfer_entry decoded it */
     wal__copy_entry(frame, &record, is_hidden, entry);
     *remains = SIZE_MAX;
+    if (frame->kind == WAL__KIND_REDACTION) {
+        status = find_redact(transfer, frame, &record, &redact, &hides);
+        entry->flags |= hides ? 0 : (uint32_t)WAL__ENTRY_UNDONE;
+    }
+    if (status != WAL_OK) {
+        return status;
+    }
     if (batch->parents[i] == SIZE_MAX) {
         entry->flags |= WAL_ENTRY_ROOT;
     } else {
@@ -134,7 +139,7 @@ static enum wal_status build_entry(struct wal__transfer *transfer, uint32_t i, s
         entry->parent_id = (struct wal_slice){id, strlen(id)};
     }
     if (is_hidden || record.is_erased) {
-        return add_remains(transfer, frame, &record, entry, remains);
+        return add_remains(transfer, frame, &record, hides ? &redact : NULL, entry, remains);
     }
     if (record.digest == NULL) {
         return WAL_OK;

@@ -52,6 +52,35 @@ enum wal_status wal__transfer_open(struct wal__transfer *transfer, const char *i
 
 /* --- the records of a session --------------------------------------------- */
 
+/* Makes what redacted an entry, and was undone, records that hide nothing. */
+static void undo_redactions(struct wal__transfer_records *records, uint64_t target)
+{
+    struct wal__transfer_record *items = (void *)records->items.data;
+    size_t count = records->items.size / sizeof(*items);
+
+    for (size_t i = 0; i < count; i++) {
+        if (items[i].type == WAL__FRAME_REDACT && items[i].parent == target) {
+            items[i].type = WAL__FRAME_RESTORE;
+        }
+    }
+}
+
+/* Lists the entries that are hidden. */
+static enum wal_status list_hidden(struct wal__transfer_records *records)
+{
+    const struct wal__transfer_record *items = (const void *)records->items.data;
+    size_t count = records->items.size / sizeof(*items);
+    enum wal_status status = WAL_OK;
+
+    for (size_t i = 0; i < count && status == WAL_OK; i++) {
+        if (items[i].type == WAL__FRAME_REDACT) {
+            status = wal__buf_append(&records->hidden, &items[i].parent, sizeof(items[i].parent));
+        }
+    }
+    wal__buf_sort(&records->hidden, sizeof(uint64_t), wal__compare_u64);
+    return status;
+}
+
 static enum wal_status collect(void *ctx, const struct wal__posting *posting, uint64_t position)
 {
     struct wal__transfer_records *records = ctx;
@@ -69,8 +98,8 @@ static enum wal_status collect(void *ctx, const struct wal__posting *posting, ui
     if (posting->type == WAL__FRAME_ENTRY && (posting->flags & WAL__FRAME_PROVISIONAL) != 0) {
         return WAL_OK; /* a copy is without deltas: they may go at any time */
     }
-    if (posting->type == WAL__FRAME_REDACT) {
-        status = wal__buf_append(&records->hidden, &posting->parent, sizeof(posting->parent));
+    if (posting->type == WAL__FRAME_RESTORE) {
+        undo_redactions(records, posting->parent);
     }
     return status == WAL_OK ? wal__buf_append(&records->items, &record, sizeof(record)) : status;
 }
@@ -111,7 +140,7 @@ enum wal_status wal__transfer_collect(struct wal__core *core, uint32_t number,
         status = WAL_OK;
     }
     wal__core_unlock(core);
-    wal__buf_sort(&records->hidden, sizeof(uint64_t), wal__compare_u64);
+    status = status == WAL_OK ? list_hidden(records) : status;
     return status == WAL_OK
                ? WAL_OK
                : wal__fail(error, status, "cannot read the index: %s", wal_status_text(status));
@@ -563,7 +592,8 @@ static bool is_repeated_redaction(const struct wal__transfer *transfer,
     size_t count = transfer->from_records.items.size / sizeof(*items);
 
     for (size_t i = 0; i < count && entry->kind == WAL__KIND_REDACTION; i++) {
-        if (items[i].type == WAL__FRAME_REDACT && items[i].id_hash == entry->id_hash) {
+        if ((items[i].type == WAL__FRAME_REDACT || items[i].type == WAL__FRAME_RESTORE) &&
+            items[i].id_hash == entry->id_hash) {
             return true;
         }
     }

@@ -1067,6 +1067,20 @@ WAL_API WAL_MUST_USE enum wal_status
 wal_session_redact(struct wal_session *session, struct wal_slice entry_id, struct wal_slice reason,
                    struct wal_append_result *result, struct wal_error *error);
 
+/*
+ * Shows the content of a redacted entry again, in every session that sees it; durable. An entry of
+ * type `redaction` that hid it stays, and hides nothing. Titles and the first text that went with
+ * the content do not come back. It can be redacted again. Cursors that left the entry out go on
+ * without it.
+ *
+ * Threads: any. Errors: WAL_EREDACTED: its content was erased, and can never be shown again;
+ * WAL_ENOTFOUND: there is no such entry, or it is not redacted; WAL_ELOCKED while the store is
+ * compacted or backed up; and those of wal_append. SPEC.md, Redaction.
+ */
+WAL_API WAL_MUST_USE enum wal_status wal_session_unredact(struct wal_session *session,
+                                                          struct wal_slice entry_id,
+                                                          struct wal_error *error);
+
 struct wal_compact_options {
     uint32_t struct_size;
     uint32_t reserved;
@@ -1159,6 +1173,12 @@ wal_entry_cursor_open(struct wal_session *session, const struct wal_entry_cursor
 /* Returns the number of entries left, also when the store is closed. The next call on the cursor
  * subtracts those that were redacted since the last one. Threads: one at a time. */
 WAL_API uint64_t wal_entry_cursor_remaining(const struct wal_entry_cursor *cursor);
+
+/* Returns a number that differs from that of an earlier cursor when a redaction was undone between
+ * the two; both with WAL_ENTRY_CURSOR_ALL and the same flags and stream. So a copy of what an
+ * earlier cursor returned shows the same entries when the number of redacted ones did not change
+ * either. Threads: one at a time. */
+WAL_API uint64_t wal_entry_cursor_restored(const struct wal_entry_cursor *cursor);
 
 /* Fills *entry with the next entry, its checksum verified, or returns WAL_END. Slices hold until
  * the next call on the cursor, or its close. Threads: one at a time. Errors: each concerns one

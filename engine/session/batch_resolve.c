@@ -1125,6 +1125,17 @@ enum wal_status wal__session_check_writable(struct wal__core *core, uint32_t num
     return WAL_OK;
 }
 
+enum wal_status wal__session_check_present(struct wal__core *core, uint32_t number,
+                                           struct wal_error *error)
+{
+    struct wal__summary summary;
+    enum wal_status status = wal__session_check_writable(core, number, false, &summary, error);
+
+    return status == WAL_OK && (summary.flags & WAL__SUMMARY_MOVED) != 0
+               ? fail_moved(core, &summary, error)
+               : status;
+}
+
 static enum wal_status begin(struct resolver *resolver)
 {
     struct wal__core *core = resolver->core;
@@ -1138,12 +1149,10 @@ static enum wal_status begin(struct resolver *resolver)
     if (batch->session == WAL__STORE_NUMBER) {
         return WAL_OK; /* documents only */
     }
-    status = wal__session_check_writable(core, batch->session, batch->is_migration, &summary,
-                                         &op->error);
-    if (status == WAL_OK && (summary.flags & WAL__SUMMARY_MOVED) != 0 && !batch->is_copy &&
-        !batch->is_migration) {
-        status = fail_moved(core, &summary, &op->error);
-    }
+    status = batch->is_copy || batch->is_migration
+                 ? wal__session_check_writable(core, batch->session, batch->is_migration, &summary,
+                                               &op->error)
+                 : wal__session_check_present(core, batch->session, &op->error);
     if (status != WAL_OK) {
         return status;
     }

@@ -3,7 +3,7 @@
  * that is written anew: an update by a callback, which reads the session, calls
  * the function without a lock and retries when another change was appended
  * since (SPEC.md 5.9); a migration of its schema, one such update per version
- * (SPEC.md 7.2); the title that a redacted entry gave; the trash (SPEC.md
+ * (SPEC.md 7.2); the title that a redacted entry gave; the end of a redaction; the trash (SPEC.md
  * 5.10), in which a session is while its newest record has the flag; the store
  * in which it goes on (agentwal/admin.h); the acceptance of damage.
  *
@@ -566,6 +566,20 @@ static enum wal_status list_forks(const struct wal__core *core, uint32_t owner,
     return status;
 }
 
+/* The same of the sessions that have the title of a redacted entry; none when its redaction was
+ * undone. State lock for writing. */
+static enum wal_status list_holders(struct wal__core *core, uint32_t owner, uint64_t sequence,
+                                    struct wal__buf *numbers, struct wal_error *error)
+{
+    struct wal__branch_slot *slot = NULL;
+    enum wal_status status = wal__core_get_branch(core, owner, &slot, error);
+
+    if (status != WAL_OK || wal__annotations_find_redaction(&slot->annotations, sequence) == NULL) {
+        return status == WAL_ENOTFOUND ? WAL_OK : status;
+    }
+    return list_forks(core, owner, numbers);
+}
+
 /* Reads the payload of the record of an entry; empty when it was erased. */
 static enum wal_status read_payload(struct wal__core *core, uint64_t position,
                                     struct wal__record_buf *scratch, struct wal__buf *content,
@@ -653,9 +667,9 @@ enum wal_status wal__session_forget_titles(struct wal__core *core, uint32_t owne
     wal__buf_init(&numbers, core->env.heap);
     status = load_payload(core, owner, stream, sequence, &scratch, &content, &json, error);
     if (status == WAL_OK && json.size > 0) {
-        status = wal__core_read_lock(core, error);
+        status = wal__core_write_lock(core, error);
         if (status == WAL_OK) {
-            status = list_forks(core, owner, &numbers);
+            status = list_holders(core, owner, sequence, &numbers, error);
             wal__core_unlock(core);
         }
     }
@@ -675,6 +689,94 @@ enum wal_status wal__session_forget_titles(struct wal__core *core, uint32_t owne
     wal__buf_deinit(&content);
     wal__record_buf_deinit(&scratch);
     return status == WAL_ENOMEM ? wal__no_memory(error) : status;
+}
+
+/* --- undoing a redaction -------------------------------------------------- */
+
+/* The request of an operation whose frame is a RESTORE record. */
+struct restore {
+    uint32_t session; /* that sees the entry */
+    struct wal__span id;
+};
+
+/* WAL_EREDACTED when the entry was erased. What it has is read under the compaction lock, so that
+ * nothing is erased before the record is in the log. State lock for writing. */
+static enum wal_status check_restore(struct wal__core *core, const struct restore *restore,
+                                     struct wal__entry_location *found, struct wal_error *error)
+{
+    const int size = (int)restore->id.size;
+    const char *id = (const char *)restore->id.data;
+    struct wal__branch_slot *slot = NULL;
+    struct wal__entry_record entry;
+    struct wal__record_buf scratch;
+    struct wal__span payload;
+    struct wal__frame frame;
+    enum wal_status status = wal__core_find_id(core, restore->session, restore->id, found, error);
+
+    if (status == WAL_OK) {
+        status = wal__core_get_branch(core, found->session, &slot, error);
+    }
+    if (status != WAL_OK) {
+        return status;
+    }
+    if (wal__annotations_find_redaction(&slot->annotations, found->sequence) == NULL) {
+        return wal__fail(error, WAL_ENOTFOUND, "the entry \"%.*s\" is not redacted", size, id);
+    }
+    wal__record_buf_init(&scratch, core->env.heap);
+    status = wal__log_read(&core->log, found->position, &scratch, &frame, &payload, error);
+    if (status == WAL_OK && wal__entry_record_decode(payload, &entry) != WAL__FMT_OK) {
+        status = wal__fail(error, WAL_ECORRUPT, "the entry \"%.*s\" is damaged", size, id);
+    }
+    if (status == WAL_OK && entry.is_erased) {
+        status = wal__fail(error, WAL_EREDACTED, "the content of the entry \"%.*s\" was erased",
+                           size, id);
+    }
+    wal__record_buf_deinit(&scratch);
+    return status;
+}
+
+static enum wal_status resolve_restore(void *ctx, struct wal__op *op)
+{
+    const struct restore *restore = op->request;
+    struct wal__frame *frame = &op->frames[0].frame;
+    struct wal__entry_location found = {0};
+    struct wal__core *core = ctx;
+    enum wal_status status = wal__session_check_present(core, restore->session, &op->error);
+
+    WAL__ASSERT(op->frame_count == 1);
+    if (status == WAL_OK) {
+        status = check_restore(core, restore, &found, &op->error);
+    }
+    if (status == WAL_OK) {
+        frame->session = found.session;
+        frame->stream = (uint8_t)WAL__STREAM_BASE(found.stream);
+        frame->parent = found.sequence;
+        frame->flags = WAL__FRAME_FIRST | WAL__FRAME_LAST | WAL__FRAME_IGNORABLE;
+    }
+    return status;
+}
+
+/* Commits the RESTORE record of an entry. With the compaction lock. */
+static enum wal_status commit_restore(struct wal__core *core, struct restore *restore,
+                                      struct wal_error *error)
+{
+    struct wal__op *op = wal__op_create(&core->ops);
+    struct wal__op_frame *frame;
+    enum wal_status status;
+    uint8_t *payload;
+
+    if (op == NULL || wal__op_add_frame(op, 0, &frame, &payload) != WAL_OK) {
+        wal__op_release(op);
+        return wal__no_memory(error);
+    }
+    frame->frame.type = WAL__FRAME_RESTORE;
+    op->request = restore;
+    op->resolve = resolve_restore;
+    wal__op_finish(op);
+    op->reservation.texts = WAL__SUMMARY_TEXT_MAX;
+    status = wal__session_commit(core, op, error);
+    wal__op_release(op);
+    return status;
 }
 
 /* --- the trash ------------------------------------------------------------ */
@@ -986,6 +1088,34 @@ enum wal_status wal_session_migrate(struct wal_session *session, uint32_t to, wa
     if (status == WAL_OK) {
         wal__struct_store(type, result, &done);
     }
+    return status;
+}
+
+enum wal_status wal_session_unredact(struct wal_session *session, struct wal_slice entry_id,
+                                     struct wal_error *error)
+{
+    struct wal__core *core = session == NULL ? NULL : session->core;
+    struct restore restore = {.session = 0};
+    uint64_t looked = 0;
+    enum wal_status status = wal__check_writable(core, error);
+
+    if (status == WAL_OK) {
+        status = wal__text_check(entry_id, WAL__ID_MAX, "entry's id", &restore.id, error);
+    }
+    if (status != WAL_OK || core->env.io->forgets) {
+        return status;
+    }
+    restore.session = session->number;
+    status = wal__core_compact_lock(core, error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    status = wal__core_require_feature(core, WAL__RO_COMPAT(WAL__RO_COMPAT_RESTORE), error);
+    for (bool again = status == WAL_OK; again;
+         again = wal__core_invalidate_derived(core, status, &looked)) {
+        status = commit_restore(core, &restore, error);
+    }
+    wal__core_compact_unlock(core);
     return status;
 }
 

@@ -189,6 +189,7 @@ static enum wal_status build_ranges(struct wal_entry_cursor *cursor, const struc
 {
     const struct wal__path_range *ranges = (const void *)path->data;
     size_t count = path->size / sizeof(*ranges);
+    struct wal__branch_slot *slot = NULL;
     enum wal_status status = WAL_OK;
     uint64_t depth = 0;
 
@@ -208,6 +209,10 @@ static enum wal_status build_ranges(struct wal_entry_cursor *cursor, const struc
         range.count -= (uint32_t)before;
         status = wal__entry_cursor_add_visible(cursor, &range, &cursor->ranges, &cursor->remaining,
                                                error);
+        if (status == WAL_OK) {
+            status = wal__core_get_branch(cursor->core, range.session, &slot, error);
+        }
+        cursor->restored += status == WAL_OK ? slot->annotations.restored_count : 0;
     }
     return status == WAL_OK && (cursor->flags & WAL_ENTRY_CURSOR_DELTAS) != 0
                ? wal__entry_cursor_add_deltas(cursor, end, depth, error)
@@ -1281,6 +1286,11 @@ enum wal_status wal_entry_cursor_open(struct wal_session *session,
 uint64_t wal_entry_cursor_remaining(const struct wal_entry_cursor *cursor)
 {
     return cursor == NULL ? 0 : cursor->remaining;
+}
+
+uint64_t wal_entry_cursor_restored(const struct wal_entry_cursor *cursor)
+{
+    return cursor == NULL ? 0 : cursor->restored;
 }
 
 /* Reading needs neither locks nor threads, so that a child may go on with it; and asking for the

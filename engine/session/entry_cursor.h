@@ -49,6 +49,7 @@ struct wal_entry_cursor {
     uint32_t range;         /* of the next entry */
     uint32_t range_index;   /* of the next entry in its range */
     uint64_t remaining;     /* entries */
+    uint64_t restored;      /* RESTORE records in the sessions of the ranges */
     /* Reading the last entries: they are listed, and there are no ranges. */
     bool is_tail;
     uint64_t end;          /* sequence of the path's last entry */

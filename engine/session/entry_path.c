@@ -490,10 +490,18 @@ enum wal_status wal__entry_cursor_find_compaction(struct wal_entry_cursor *curso
 
 /* --- the tail ------------------------------------------------------------- */
 
+/* What the records that a walk passed say of an entry. */
+struct walk_redaction {
+    uint64_t target;
+    uint64_t position; /* of the REDACT record; 0: none hides it */
+    bool is_settled;   /* an earlier record counts no more */
+};
+
 /* A walk from an entry towards its root. The depth of an item is the number of entries passed
  * before it, until that of the first is known. */
 struct walk {
     struct wal_entry_cursor *cursor;
+    uint64_t floor;  /* from this sequence on, only entries that the cursor has; 0: all */
     uint64_t wanted; /* visible entries */
     uint64_t next;   /* sequence of the next entry on the path; 0: none */
     uint64_t passed; /* entries, hidden ones included */
@@ -506,7 +514,7 @@ struct walk {
     struct wal__posting_cursor postings;
     /* Its redactions so far, when there is no slot. */
     struct wal__hashmap redaction_map; /* target -> rank in redactions */
-    struct wal__buf redactions;        /* struct wal__redaction */
+    struct wal__buf redactions;        /* struct walk_redaction */
 };
 
 static size_t item_count(const struct walk *walk)
@@ -516,9 +524,9 @@ static size_t item_count(const struct walk *walk)
 
 /* --- redactions ----------------------------------------------------------- */
 
-static struct wal__redaction *find_redaction(const struct walk *walk, uint64_t target)
+static struct walk_redaction *find_redaction(const struct walk *walk, uint64_t target)
 {
-    struct wal__redaction *redactions = (void *)walk->redactions.data;
+    struct walk_redaction *redactions = (void *)walk->redactions.data;
     uint32_t cursor = 0;
     uint32_t rank;
 
@@ -530,16 +538,18 @@ static struct wal__redaction *find_redaction(const struct walk *walk, uint64_t t
     return NULL;
 }
 
-/* The oldest redaction of an entry counts. */
+/* The oldest redaction of an entry counts, of those after the newest RESTORE, whose position is
+ * 0. */
 static enum wal_status add_redaction(struct walk *walk, uint64_t target, uint64_t position)
 {
-    const struct wal__redaction redaction = {target, position};
-    struct wal__redaction *known = find_redaction(walk, target);
+    const struct walk_redaction redaction = {target, position, position == 0};
+    struct walk_redaction *known = find_redaction(walk, target);
     uint32_t rank = (uint32_t)(walk->redactions.size / sizeof(redaction));
     enum wal_status status;
 
     if (known != NULL) {
-        known->position = position;
+        known->is_settled |= position == 0;
+        known->position = known->is_settled ? known->position : position;
         return WAL_OK;
     }
     status = wal__buf_append(&walk->redactions, &redaction, sizeof(redaction));
@@ -549,10 +559,14 @@ static enum wal_status add_redaction(struct walk *walk, uint64_t target, uint64_
 /* The position of the record that redacted the entry; 0: none did. */
 static uint64_t redaction_of(const struct walk *walk, uint64_t sequence)
 {
-    const struct wal__redaction *redaction =
-        walk->slot == NULL ? find_redaction(walk, sequence)
-                           : wal__annotations_find_redaction(&walk->slot->annotations, sequence);
+    const struct walk_redaction *passed;
+    const struct wal__redaction *redaction;
 
+    if (walk->slot == NULL) {
+        passed = find_redaction(walk, sequence);
+        return passed == NULL ? 0 : passed->position;
+    }
+    redaction = wal__annotations_find_redaction(&walk->slot->annotations, sequence);
     return redaction == NULL ? 0 : redaction->position;
 }
 
@@ -618,6 +632,24 @@ static void find_depth_in_branch(struct walk *walk, const struct wal__posting *p
     }
 }
 
+/* Whether the cursor has left the entry out since it was opened. A redaction that was undone since
+ * gives it back to no cursor. */
+static bool was_left_out(const struct walk *walk, uint64_t sequence)
+{
+    const struct wal__buf *items = &walk->cursor->items;
+    const size_t size = sizeof(struct wal__entry_cursor_item);
+    const struct wal__entry_cursor_item *at = (const void *)items->data;
+    size_t count = items->size / size;
+
+    if (walk->floor == 0 || sequence < walk->floor) {
+        return false;
+    }
+    at += wal__lower_bound(at, count, size, offsetof(struct wal__entry_cursor_item, sequence),
+                           sequence);
+    return at == (const struct wal__entry_cursor_item *)(const void *)items->data + count ||
+           at->sequence != sequence;
+}
+
 /* Passes the entry, and keeps it when it is visible and still wanted. */
 static enum wal_status pass_entry(struct walk *walk, const struct wal__posting *posting,
                                   uint64_t position)
@@ -632,7 +664,7 @@ static enum wal_status pass_entry(struct walk *walk, const struct wal__posting *
     bool is_hidden = (item.redaction != 0 && (cursor->flags & WAL_ENTRY_CURSOR_REDACTED) == 0) ||
                      (posting->kind == WAL__KIND_MESSAGE_DELTA_BATCH &&
                       (cursor->flags & WAL_ENTRY_CURSOR_DELTAS) == 0) ||
-                     position >= cursor->limit;
+                     position >= cursor->limit || was_left_out(walk, posting->sequence);
 
     if (!walk->depth_known && walk->slot != NULL) {
         find_depth_in_branch(walk, posting);
@@ -659,8 +691,10 @@ static enum wal_status pass_records(struct walk *walk)
         if (status != WAL_OK) {
             return status == WAL_END ? WAL_ENOTFOUND : status;
         }
-        if (posting.type == WAL__FRAME_REDACT && walk->slot == NULL) {
-            status = add_redaction(walk, posting.parent, position);
+        if ((posting.type == WAL__FRAME_REDACT || posting.type == WAL__FRAME_RESTORE) &&
+            walk->slot == NULL) {
+            status = add_redaction(walk, posting.parent,
+                                   posting.type == WAL__FRAME_REDACT ? position : 0);
             if (status != WAL_OK) {
                 return status;
             }
@@ -732,16 +766,16 @@ static void set_parent_hint(struct wal_entry_cursor *cursor,
     }
 }
 
-/* Moves the items to the cursor in reading order, without those below `floor` and beyond `last`;
+/* Moves the items to the cursor in reading order, without those below the floor and beyond `last`;
  * the newest of these is the parent of the first. */
-static void take_items(struct walk *walk, uint64_t last, uint64_t floor)
+static void take_items(struct walk *walk, uint64_t last)
 {
     struct wal_entry_cursor *cursor = walk->cursor;
     struct wal__entry_cursor_item *items = (void *)walk->items.data;
     size_t count = item_count(walk);
     size_t kept = 0;
 
-    while (kept < count && kept < last && items[kept].sequence >= floor) {
+    while (kept < count && kept < last && items[kept].sequence >= walk->floor) {
         kept++;
     }
     cursor->previous.sequence = 0;
@@ -770,7 +804,7 @@ static enum wal_status fill(struct wal_entry_cursor *cursor, uint64_t end, uint6
                             uint64_t floor)
 {
     const struct wal__heap *heap = cursor->core->env.heap;
-    struct walk walk = {.cursor = cursor, .wanted = last + 1};
+    struct walk walk = {.cursor = cursor, .floor = floor, .wanted = last + 1};
     enum wal_status status;
 
     wal__buf_init(&walk.items, heap);
@@ -778,7 +812,7 @@ static enum wal_status fill(struct wal_entry_cursor *cursor, uint64_t end, uint6
     wal__hashmap_init(&walk.redaction_map, heap);
     status = run(&walk, end);
     if (status == WAL_OK) {
-        take_items(&walk, last, floor);
+        take_items(&walk, last);
     }
     wal__buf_deinit(&walk.items);
     wal__buf_deinit(&walk.redactions);

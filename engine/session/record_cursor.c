@@ -216,10 +216,20 @@ static enum wal_status record_cursor_read(struct wal_record_cursor *cursor, uint
 
 /* --- locations ---------------------------------------------------------- */
 
-static bool is_wanted(uint8_t type, uint8_t kind)
+static bool is_wanted(const struct wal_record_cursor *cursor, const struct wal__posting *posting)
 {
-    return type == WAL__FRAME_SESSION || type == WAL__FRAME_DOC || type == WAL__FRAME_DOC_DELETE ||
-           (type == WAL__FRAME_ENTRY && kind != WAL__KIND_MESSAGE_DELTA_BATCH);
+    switch (posting->type) {
+    case WAL__FRAME_SESSION:
+    case WAL__FRAME_DOC:
+    case WAL__FRAME_DOC_DELETE:
+        return true;
+    case WAL__FRAME_ENTRY:
+        return posting->kind != WAL__KIND_MESSAGE_DELTA_BATCH;
+    case WAL__FRAME_RESTORE:
+        return (cursor->flags & WAL_RECORD_CURSOR_RESTORED) != 0;
+    default:
+        return false;
+    }
 }
 
 struct collector {
@@ -238,7 +248,7 @@ static enum wal_status add(void *ctx, const struct wal__posting *posting, uint64
 
     (void)position;
     if (item.session == WAL__STORE_NUMBER || posting->sequence <= collector->after ||
-        !is_wanted(posting->type, posting->kind)) {
+        !is_wanted(collector->cursor, posting)) {
         return WAL_OK;
     }
     return wal__buf_append(&collector->cursor->items, &item, sizeof(item));
@@ -442,10 +452,55 @@ static bool is_redacted(const struct wal_record_cursor *cursor, uint64_t sequenc
     size_t count = cursor->redacted.size / sizeof(*targets);
     size_t rank = wal__lower_bound(targets, count, sizeof(*targets), 0, sequence);
 
-    return rank < count && targets[rank] == sequence;
+    return rank < count && targets[rank] == sequence &&
+           (cursor->flags & WAL_RECORD_CURSOR_REDACTED) == 0;
 }
 
 /* --- reading ------------------------------------------------------------ */
+
+static enum wal_status find(struct wal_record_cursor *cursor, uint32_t session, uint64_t sequence,
+                            struct record_cursor_item *item, uint64_t *position,
+                            struct wal_error *error);
+
+/* Reads the entry that a RESTORE record names. WAL_ENOTFOUND when it is hidden again, or gone. */
+static enum wal_status read_restored(struct wal_record_cursor *cursor, uint64_t position,
+                                     const struct record_cursor_item *item,
+                                     struct wal_record *record, struct wal_error *error)
+{
+    struct wal__core *core = cursor->core;
+    struct record_cursor_item entry;
+    struct wal__frame frame;
+    struct wal__span payload;
+    enum wal_status status =
+        wal__log_read(&core->log, position, &cursor->scratch, &frame, &payload, error);
+
+    if (status == WAL_OK) {
+        status = wal__core_write_lock_or_stale(core, error);
+    }
+    if (status != WAL_OK) {
+        return status;
+    }
+    status = find(cursor, item->session, frame.parent, &entry, &position, error);
+    wal__core_unlock(core);
+    if (status == WAL_OK) {
+        status = record_cursor_read(cursor, position, &entry, record, error);
+    }
+    if (status == WAL_OK) {
+        record->kind = WAL_RECORD_RESTORED;
+        record->sequence = item->sequence;
+    }
+    return status == WAL_EREDACTED ? WAL_ENOTFOUND : status;
+}
+
+/* Reads the record of an item whose session was loaded; as record_cursor_read. */
+static enum wal_status read_at(struct wal_record_cursor *cursor, uint64_t position,
+                               const struct record_cursor_item *item, struct wal_record *record,
+                               struct wal_error *error)
+{
+    return item->type == WAL__FRAME_RESTORE
+               ? read_restored(cursor, position, item, record, error)
+               : record_cursor_read(cursor, position, item, record, error);
+}
 
 /* WAL_ENOTFOUND without a record: it is left out. */
 static enum wal_status read_item(struct wal_record_cursor *cursor,
@@ -466,8 +521,7 @@ static enum wal_status read_item(struct wal_record_cursor *cursor,
     if (status != WAL_OK || cursor->is_left_out || is_redacted(cursor, item->sequence)) {
         return status == WAL_OK ? WAL_ENOTFOUND : status;
     }
-    return record_cursor_read(cursor, wal__position(cursor->segment, item->offset), item, record,
-                              error);
+    return read_at(cursor, wal__position(cursor->segment, item->offset), item, record, error);
 }
 
 static enum wal_status record_cursor_next(struct wal_record_cursor *cursor,
@@ -516,8 +570,8 @@ static enum wal_status find(struct wal_record_cursor *cursor, uint32_t session, 
         wal__posting_cursor_begin(&postings, core, &summary, sequence);
         status = wal__posting_cursor_previous(&postings, &posting, position);
     }
-    if (status == WAL_END || (status == WAL_OK && (posting.sequence != sequence ||
-                                                   !is_wanted(posting.type, posting.kind)))) {
+    if (status == WAL_END ||
+        (status == WAL_OK && (posting.sequence != sequence || !is_wanted(cursor, &posting)))) {
         return WAL_ENOTFOUND;
     }
     if (status == WAL_OK && is_redacted(cursor, sequence)) {
@@ -552,7 +606,7 @@ static enum wal_status record_cursor_get(struct wal_record_cursor *cursor, uint3
         status = find(cursor, session, sequence, &item, &position, error);
         wal__core_unlock(core);
         if (status == WAL_OK) {
-            status = record_cursor_read(cursor, position, &item, record, error);
+            status = read_at(cursor, position, &item, record, error);
         }
     } while (wal__core_invalidate_derived(core, status, &looked));
     return status == WAL_ENOTFOUND
@@ -710,10 +764,12 @@ static enum wal_status load_options(const struct wal_record_cursor_options *in,
                                     struct wal_record_cursor_options *options,
                                     struct wal_error *error)
 {
+    const uint32_t known =
+        WAL_RECORD_CURSOR_DELETED | WAL_RECORD_CURSOR_REDACTED | WAL_RECORD_CURSOR_RESTORED;
     enum wal_status status =
         wal__struct_load(WAL__STRUCT(wal_record_cursor_options), options, in, error);
 
-    if (status == WAL_OK && (options->flags & ~(uint32_t)WAL_RECORD_CURSOR_DELETED) != 0) {
+    if (status == WAL_OK && (options->flags & ~known) != 0) {
         status = wal__invalid(error, "the flags of the record options are not valid");
     }
     if (options->payload_limit == 0) {

@@ -148,10 +148,11 @@ static enum wal_status add_parent(struct wal__batch *batch, struct wal__batch_en
     return WAL_OK;
 }
 
-static enum wal_status check_flags(const struct wal_entry *entry, struct wal_error *error)
+static enum wal_status check_flags(const struct wal_entry *entry, bool is_copy,
+                                   struct wal_error *error)
 {
-    const uint32_t known =
-        WAL_ENTRY_ROOT | WAL_ENTRY_LINE | WAL_ENTRY_HEAD_KEEP | WAL_ENTRY_HEAD_MOVE;
+    const uint32_t known = WAL_ENTRY_ROOT | WAL_ENTRY_LINE | WAL_ENTRY_HEAD_KEEP |
+                           WAL_ENTRY_HEAD_MOVE | (is_copy ? (uint32_t)WAL__ENTRY_UNDONE : 0);
     const uint32_t both = WAL_ENTRY_HEAD_KEEP | WAL_ENTRY_HEAD_MOVE;
 
     if ((entry->flags & ~known) != 0 || (entry->flags & both) == both) {
@@ -223,7 +224,7 @@ static enum wal_status add_entry(struct wal__op *op, const struct wal_entry *ent
     uint8_t kind;
 
     wal__op_prefetch(op, entry->payload.size);
-    status = check_flags(entry, error);
+    status = check_flags(entry, batch->is_copy, error);
     if (status != WAL_OK) {
         return status;
     }
@@ -287,7 +288,7 @@ static bool read_redaction(const struct wal__entry_record *record, uint8_t targe
 }
 
 /* Adds the REDACT record of a redaction; an imported line without a target, or a copy that was
- * redacted itself, gets none. */
+ * redacted itself or hides nothing, gets none. */
 static enum wal_status add_redact(struct wal__op *op, uint32_t entry, struct wal_error *error)
 {
     struct wal__batch *batch = op->request;
@@ -302,6 +303,9 @@ static enum wal_status add_redact(struct wal__op *op, uint32_t entry, struct wal
     WAL__ASSERT(entry < batch->entry_count);
     if (wal__entry_record_decode(wal__batch_payload(op, entry), &record) != WAL__FMT_OK) {
         return WAL_EINVAL;
+    }
+    if ((batch->entries[entry].flags & WAL__ENTRY_UNDONE) != 0) {
+        return WAL_OK;
     }
     if (!read_redaction(&record, target, reason, &redact)) {
         return record.form == WAL__ENTRY_LINE || batch->is_copy

@@ -49,6 +49,11 @@ struct wal__batch_head {
     uint8_t expected_size;
 };
 
+enum {
+    WAL__ENTRY_UNDONE = 1u << 30 /* of a copy, with the flags of the entry: a
+                                  * redaction that hides nothing */
+};
+
 /* What a batch is for. */
 enum wal__batch_mode {
     WAL__BATCH_PLAIN,
@@ -128,6 +133,10 @@ enum wal_status wal__batch_resolve(void *ctx, struct wal__op *op);
 enum wal_status wal__session_check_writable(struct wal__core *core, uint32_t number,
                                             bool is_migration, struct wal__summary *summary,
                                             struct wal_error *error) WAL_MUST_USE;
+
+/* The same, and WAL_ECLAIMED when the session has moved. State lock for writing. */
+enum wal_status wal__session_check_present(struct wal__core *core, uint32_t number,
+                                           struct wal_error *error) WAL_MUST_USE;
 
 /* Returns a frame's payload in the operation's bytes; valid until a frame is added. */
 struct wal__span wal__batch_payload(const struct wal__op *op, uint32_t frame);

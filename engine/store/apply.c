@@ -132,7 +132,7 @@ static enum wal_status on_record(void *ctx, const struct wal__log_record *record
     if (status != WAL_OK) {
         return status;
     }
-    if (record->frame->type == WAL__FRAME_REDACT) {
+    if (record->frame->type == WAL__FRAME_REDACT || record->frame->type == WAL__FRAME_RESTORE) {
         atomic_fetch_add(&core->redaction_generation, 1);
     }
     slot = wal__core_cached_branch(core, record->frame->session);

@@ -600,7 +600,7 @@ static enum wal_status add_delta(struct wal__annotations *annotations, uint64_t 
     return WAL_OK;
 }
 
-/* Keeps the first redaction of an entry. */
+/* Keeps the first redaction of an entry that was not undone. */
 static enum wal_status add_redaction(struct wal__annotations *annotations, uint64_t target,
                                      uint64_t position)
 {
@@ -624,6 +624,19 @@ static enum wal_status add_redaction(struct wal__annotations *annotations, uint6
     annotations->redaction_count++;
     WAL__ASSERT(rank == 0 || items[rank - 1].target < target);
     return WAL_OK;
+}
+
+/* Ends the redaction of an entry. */
+static void remove_redaction(struct wal__annotations *annotations, uint64_t target)
+{
+    uint32_t rank = redaction_lower_bound(annotations, target);
+    struct wal__redaction *at = &annotations->redactions[rank];
+
+    annotations->restored_count++;
+    if (rank < annotations->redaction_count && at->target == target) {
+        annotations->redaction_count--;
+        memmove(at, at + 1, (annotations->redaction_count - rank) * sizeof(*at));
+    }
 }
 
 static struct wal__named_head *find_head(const struct wal__annotations *annotations,
@@ -693,6 +706,9 @@ enum wal_status wal__annotations_add(struct wal__annotations *annotations,
                    : WAL_OK;
     case WAL__FRAME_REDACT:
         return add_redaction(annotations, posting->parent, position);
+    case WAL__FRAME_RESTORE:
+        remove_redaction(annotations, posting->parent);
+        return WAL_OK;
     case WAL__FRAME_HEAD:
         return set_head(annotations, posting, position);
     default:

@@ -176,7 +176,7 @@ bool wal__branch_find_compaction(const struct wal__stream *stream,
 
 /*
  * What is kept of one session in addition to the tree of its entries: which of them are deltas,
- * which were redacted and by which record, and where named heads point (SPEC.md 5.6, 5.7). Built
+ * which are redacted and by which record, and where named heads point (SPEC.md 5.6, 5.7). Built
  * from postings alone, too.
  */
 
@@ -203,6 +203,7 @@ struct wal__annotations {
     struct wal__redaction *redactions; /* ascending by target, each once */
     uint32_t redaction_count;
     uint32_t redaction_capacity;
+    uint32_t restored_count;       /* RESTORE records */
     struct wal__named_head *heads; /* in no order */
     uint32_t head_count;
     uint32_t head_capacity;
@@ -218,7 +219,7 @@ enum wal_status wal__annotations_add(struct wal__annotations *annotations,
                                      uint64_t position) WAL_MUST_USE;
 
 bool wal__annotations_is_delta(const struct wal__annotations *annotations, uint64_t sequence);
-/* The record that redacted the entry first, or null. */
+/* The record that redacts the entry, the first one that was not undone; or null. */
 const struct wal__redaction *
 wal__annotations_find_redaction(const struct wal__annotations *annotations, uint64_t sequence);
 /* The head as its last record set it; null when that removed it. */

@@ -850,6 +850,7 @@ static bool is_session_record(const struct wal__frame *frame)
     case WAL__FRAME_REDACT:
     case WAL__FRAME_TOMBSTONE:
     case WAL__FRAME_ACCEPT:
+    case WAL__FRAME_RESTORE:
         return true;
     default:
         return wal__frame_is_sequenced(frame->type) && frame->session != 0;
@@ -866,6 +867,7 @@ static bool is_store_record(uint8_t type)
     case WAL__FRAME_HEAD:
     case WAL__FRAME_REDACT:
     case WAL__FRAME_TOMBSTONE:
+    case WAL__FRAME_RESTORE:
         return false;
     default:
         return true;

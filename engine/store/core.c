@@ -723,7 +723,7 @@ bool wal__core_read_again(struct wal__core *core, enum wal_status status, bool i
 
 struct feature {
     struct wal__core *core;
-    uint32_t incompat;
+    uint64_t features;
 };
 
 /* A leader: the core's manifest is under the state lock. */
@@ -733,30 +733,50 @@ static enum wal_status add(void *ctx, struct wal_error *error)
     struct wal__core *core = feature->core;
 
     WAL__ASSERT(core->log.append_lock_held);
-    return wal__manifest_require(&core->env, &core->manifest, feature->incompat, error);
+    return wal__manifest_require(&core->env, &core->manifest, feature->features, error);
 }
 
-enum wal_status wal__core_require_feature(struct wal__core *core, uint32_t incompat,
+enum wal_status wal__core_require_feature(struct wal__core *core, uint64_t features,
                                           struct wal_error *error)
 {
-    struct feature feature = {core, incompat};
+    struct feature feature = {core, features};
     enum wal_status status;
     bool is_set;
 
-    if ((atomic_load(&core->required_features) & incompat) == incompat) {
+    if ((atomic_load(&core->required_features) & features) == features) {
         return WAL_OK;
     }
     status = wal__core_read_lock(core, error);
     if (status != WAL_OK) {
         return status;
     }
-    is_set = (core->manifest.features.incompat & incompat) == incompat;
+    is_set = wal__manifest_has(&core->manifest, features);
     wal__core_unlock(core);
     if (!is_set) {
         status = wal__committer_call(&core->committer, add, &feature, error);
     }
     if (status == WAL_OK) {
-        atomic_fetch_or(&core->required_features, incompat);
+        atomic_fetch_or(&core->required_features, features);
     }
     return status;
+}
+
+enum wal_status wal__core_compact_lock(struct wal__core *core, struct wal_error *error)
+{
+    enum wal_status status;
+
+    if (pthread_mutex_trylock(&core->compact_mutex) != 0) {
+        return wal__compact_lock_refused(&core->control, core->control.process_id, error);
+    }
+    status = wal__compact_lock_acquire(&core->control, error);
+    if (status != WAL_OK) {
+        pthread_mutex_unlock(&core->compact_mutex);
+    }
+    return status;
+}
+
+void wal__core_compact_unlock(struct wal__core *core)
+{
+    wal__compact_lock_release(&core->control);
+    pthread_mutex_unlock(&core->compact_mutex);
 }

@@ -93,11 +93,11 @@ struct wal__core {
     bool is_overtaken;    /* a backup to it committed while it was opened */
     struct wal__catalogue catalogue;
     uint64_t generation; /* raised by each load of the indexes */
-    /* Raised by every redaction that is applied and by every load of the indexes: what a reader
-     * knows of redactions is then stale. Written under `state`. */
+    /* Raised by every redaction that is applied or undone, and by every load of the indexes: what a
+     * reader knows of redactions is then stale. Written under `state`. */
     _Atomic uint64_t redaction_generation;
     /* Bits that wal__core_require_feature found or put in MANIFEST: they stay there. */
-    _Atomic uint32_t required_features;
+    _Atomic uint64_t required_features;
     /* A derived file was damaged: load from the log, not from the snapshot. */
     bool rebuild_from_log;
     uint64_t catalogue_inode;   /* when the indexes were loaded; 0: none */
@@ -236,11 +236,16 @@ bool wal__core_invalidate_derived(struct wal__core *core, enum wal_status status
 bool wal__core_read_again(struct wal__core *core, enum wal_status status, bool is_damaged,
                           uint64_t *looked);
 
-/* Adds incompatible feature bits to the store (WAL__INCOMPAT_...);
- * does nothing, and takes no lock, when it did so before. Durable. Without a
- * lock. */
-enum wal_status wal__core_require_feature(struct wal__core *core, uint32_t incompat,
+/* Adds feature bits to the store (wal__manifest_require); does nothing, and takes no lock, when it
+ * did so before. Durable. Without a lock. */
+enum wal_status wal__core_require_feature(struct wal__core *core, uint64_t features,
                                           struct wal_error *error) WAL_MUST_USE;
+
+/* Takes the compaction lock for this thread, or fails with WAL_ELOCKED (wal__compact_lock_acquire):
+ * until it is released nothing of the store is erased. Any thread, without a lock. */
+enum wal_status wal__core_compact_lock(struct wal__core *core,
+                                       struct wal_error *error) WAL_MUST_USE;
+void wal__core_compact_unlock(struct wal__core *core);
 
 /* handles.c: claims a session for a handle; does nothing when the handle has the claim.
  * WAL_ECLAIMED. */

@@ -350,18 +350,24 @@ enum wal_status wal__manifest_upgrade(const struct wal__env *env, struct wal__ma
 }
 
 enum wal_status wal__manifest_require(const struct wal__env *env, struct wal__manifest *manifest,
-                                      uint32_t incompat, struct wal_error *error)
+                                      uint64_t features, struct wal_error *error)
 {
     struct wal__manifest next;
     bool read_only;
     enum wal_status status = wal__manifest_read(env, manifest, &read_only, error);
 
-    if (status != WAL_OK) {
+    if (status != WAL_OK || wal__manifest_has(manifest, features)) {
         return status;
     }
     next = *manifest;
-    next.features.incompat |= incompat;
-    return next.features.incompat == manifest->features.incompat
-               ? WAL_OK
-               : wal__manifest_replace(env, manifest, &next, error);
+    next.features.incompat |= (uint32_t)features;
+    next.features.ro_compat |= (uint32_t)(features >> 32);
+    return wal__manifest_replace(env, manifest, &next, error);
+}
+
+bool wal__manifest_has(const struct wal__manifest *manifest, uint64_t features)
+{
+    uint64_t has = manifest->features.incompat | WAL__RO_COMPAT(manifest->features.ro_compat);
+
+    return (has & features) == features;
 }

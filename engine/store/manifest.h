@@ -48,11 +48,12 @@ enum wal_status wal__manifest_create(const struct wal__env *env, uint32_t group_
 enum wal_status wal__manifest_upgrade(const struct wal__env *env, struct wal__manifest *manifest,
                                       struct wal_error *error) WAL_MUST_USE;
 
-/* Sets incompatible feature bits, atomically; does nothing when they are set.
- * *manifest is read again: another process may have set others. Durable. Under
- * the append lock of the log, or alone in the store. */
+/* Sets feature bits (WAL__INCOMPAT_..., or those of WAL__RO_COMPAT), atomically; does nothing when
+ * they are set. *manifest is read again: another process may have set others. Durable. Under the
+ * append lock of the log, or alone in the store. */
 enum wal_status wal__manifest_require(const struct wal__env *env, struct wal__manifest *manifest,
-                                      uint32_t incompat, struct wal_error *error) WAL_MUST_USE;
+                                      uint64_t features, struct wal_error *error) WAL_MUST_USE;
+bool wal__manifest_has(const struct wal__manifest *manifest, uint64_t features);
 
 /* Makes *next the manifest of the store at env->root, whose present one is
  * *manifest; its generation follows. Durable. */

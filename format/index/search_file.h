@@ -8,7 +8,7 @@
 #include "format/bytes/bytes.h"
 
 enum {
-    WAL__SEARCH_FILE_VERSION = 3,
+    WAL__SEARCH_FILE_VERSION = 4,
     WAL__SEARCH_FILE_PAGE = 4096, /* bytes of a page, and of the header's */
     WAL__SEARCH_FILE_HEADER = 80, /* bytes of it that are not zero */
     WAL__SEARCH_FILE_NAME = 64    /* of a name, with its terminator */

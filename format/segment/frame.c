@@ -93,6 +93,8 @@ const char *wal__frame_type_name(uint8_t type)
         return "ACCEPT";
     case WAL__FRAME_BLOCK:
         return "BLOCK";
+    case WAL__FRAME_RESTORE:
+        return "RESTORE";
     default:
         return "UNKNOWN";
     }
@@ -100,7 +102,7 @@ const char *wal__frame_type_name(uint8_t type)
 
 static bool is_known(uint8_t type)
 {
-    return type >= WAL__FRAME_OPEN && type <= WAL__FRAME_BLOCK;
+    return type >= WAL__FRAME_OPEN && type <= WAL__FRAME_RESTORE;
 }
 
 static uint32_t payload_max(uint8_t type)
@@ -115,6 +117,7 @@ static uint32_t payload_max(uint8_t type)
         return WAL__FRAME_INDEX_MAX;
     case WAL__FRAME_TOMBSTONE:
     case WAL__FRAME_ACCEPT:
+    case WAL__FRAME_RESTORE:
         return 0;
     default:
         return WAL__FRAME_PAYLOAD_MAX;

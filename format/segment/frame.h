@@ -48,7 +48,8 @@ enum wal__frame_type {
     WAL__FRAME_INDEX = 13,
     WAL__FRAME_SEAL = 14,
     WAL__FRAME_ACCEPT = 15,
-    WAL__FRAME_BLOCK = 16
+    WAL__FRAME_BLOCK = 16,
+    WAL__FRAME_RESTORE = 17
 };
 
 enum wal__frame_flag {

@@ -25,14 +25,17 @@ enum {
 #define WAL__COMPAT_AUDIT         1u /* reserved */
 /* A replica (11.2): never among the known ones, so that all open it to read. */
 #define WAL__RO_COMPAT_REPLICA    1u
+#define WAL__RO_COMPAT_RESTORE    2u
 #define WAL__INCOMPAT_REWRITTEN   1u
 #define WAL__INCOMPAT_ENCRYPTED   2u /* reserved */
 #define WAL__INCOMPAT_TRASH       4u
 #define WAL__INCOMPAT_PROVISIONAL 8u
 #define WAL__INCOMPAT_MOVED       16u
 #define WAL__INCOMPAT_SHADOW      32u /* of MANIFEST alone */
+/* Those of ro_compat in one number with those of incompat. */
+#define WAL__RO_COMPAT(bits)      ((uint64_t)(bits) << 32)
 /* Those that this library implements. */
-#define WAL__KNOWN_RO_COMPAT      0u
+#define WAL__KNOWN_RO_COMPAT      WAL__RO_COMPAT_RESTORE
 #define WAL__KNOWN_INCOMPAT                                                      \
     (WAL__INCOMPAT_REWRITTEN | WAL__INCOMPAT_TRASH | WAL__INCOMPAT_PROVISIONAL | \
      WAL__INCOMPAT_MOVED)

@@ -160,7 +160,8 @@ static enum wal_status build_add(const struct wal__build *build, struct wal__sea
     uint32_t rows = head->rows;
     enum wal_status status;
 
-    options.flags = WAL_RECORD_CURSOR_DELETED;
+    /* A redaction may be undone. */
+    options.flags = WAL_RECORD_CURSOR_DELETED | WAL_RECORD_CURSOR_REDACTED;
     options.payload_limit = WAL__EXTRACT_PAYLOAD_MAX;
     options.segment = build->segment->id;
     options.identity = build->segment->identity;

@@ -60,6 +60,8 @@ agentwal fork alpha --at e100 --id gamma >"$work/id"
     agentwal head alpha gone e9
     agentwal redact beta e5 --reason secret
     agentwal redact gamma e6
+    agentwal redact gamma e7
+    agentwal redact --undo alpha e7
     echo '{"v":1}' | agentwal doc put delta notes
     agentwal fork delta --at d1 --id epsilon
     echo '{"v":2}' | agentwal doc put delta notes
@@ -98,10 +100,10 @@ json 'rows[0]["sessions"] == 1' "$work/stdout"
 
 # Frames.
 code 0 walcat --frames --json "$store"
-json 'sum(r.get("type") == "ENTRY" and r["state"] == "ok" for r in rows) == 6004' "$work/stdout"
+json 'sum(r.get("type") == "ENTRY" and r["state"] == "ok" for r in rows) == 6005' "$work/stdout"
 json '[r["key"] for r in rows if r.get("type", "").startswith("DOC")]
       == ["notes"] * 3 + ["list"] * 2 + ["config"]' "$work/stdout"
-json '[r["target"] for r in rows if r.get("type") == "REDACT"] == ["e5", "e6"]
+json '[r["target"] for r in rows if r.get("type") == "REDACT"] == ["e5", "e6", "e7"]
       and sum(r.get("type") == "TOMBSTONE" for r in rows) == 2' "$work/stdout"
 if grep -q 'Find d1\|secret' "$work/stdout"; then
     fail "frames are printed with their content"
@@ -112,7 +114,7 @@ grep -q 'trailer' "$work/stdout" || fail "no trailer in a sealed segment"
 # A salvage of it has the same content.
 code 2 walcheck --salvage "$store/inside" "$store"
 code 0 walcheck --json --salvage "$work/out" "$store"
-json 'rows[0]["entries"] == 6004 and rows[0]["sessions"] == 5 and rows[0]["notes"] == []
+json 'rows[0]["entries"] == 6005 and rows[0]["sessions"] == 5 and rows[0]["notes"] == []
       and rows[0]["documents"] == 6 and rows[0]["leftOut"] == 1' "$work/stdout"
 code 1 walcheck --salvage "$work/out" "$store"
 code 0 walcheck "$work/out"

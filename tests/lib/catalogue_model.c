@@ -347,7 +347,7 @@ static void make_redaction(struct model_record *record, struct model_session *se
 static void make_change(struct model *model, struct model_record *record,
                         struct model_session *session)
 {
-    switch (model_random_below(20)) {
+    switch (model_random_below(21)) {
     case 0:
     case 1:
         make_session(record, session);
@@ -368,6 +368,10 @@ static void make_change(struct model *model, struct model_record *record,
         break;
     case 7:
         make_redaction(record, session);
+        break;
+    case 9:
+        record->frame.parent = session->numbers.first_sequence;
+        finish(record, session, WAL__FRAME_RESTORE, 0);
         break;
     case 8:
         finish(record, session, WAL__FRAME_TOMBSTONE, 0);

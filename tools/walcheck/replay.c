@@ -261,6 +261,21 @@ void check_model_add_from_index(struct check_model *model, const struct wal__sum
     }
 }
 
+void check_model_deinit(struct check_model *model)
+{
+    for (size_t i = 0; i < model->session_count; i++) {
+        free(model->sessions[i]->payload);
+        free(model->sessions[i]->first_text);
+        free(model->sessions[i]);
+    }
+    free(model->sessions);
+    free(model->replayed);
+    free(model->docs);
+    cli_ids_deinit(&model->ids);
+    cli_ids_deinit(&model->doc_names);
+    *model = (struct check_model){.sessions = NULL};
+}
+
 /* --- summaries ---------------------------------------------------------- */
 
 /* Whether the message whose beginning a summary has was erased since: the index of another segment,
@@ -904,6 +919,22 @@ static bool may_be_dropped(const struct replay *replay, const struct check_repla
            (replay->store->incompat & WAL__INCOMPAT_PROVISIONAL) != 0;
 }
 
+/* A RESTORE: of an entry of the session that has its content. */
+static void replay_restore(const struct replay *replay)
+{
+    const struct wal__posting *posting = &replay->record->posting;
+    const struct check_replayed *target =
+        model_find_replayed(&replay->store->model, posting->parent);
+
+    if (may_be_lost(replay) || may_be_dropped(replay, target)) {
+        return;
+    }
+    if (target == NULL || target->type != WAL__FRAME_ENTRY || target->stream != posting->stream ||
+        target->session != replay->session->number) {
+        report_damage(replay, "names a target that does not exist");
+    }
+}
+
 static void replay_redact(const struct replay *replay)
 {
     const struct check_record *record = replay->record;
@@ -946,6 +977,12 @@ static void replay_tombstone(const struct replay *replay)
     }
 }
 
+/* A fork may write these to the session that owns its entry, whatever became of that one. */
+static bool hides_or_restores(uint8_t type)
+{
+    return type == WAL__FRAME_REDACT || type == WAL__FRAME_RESTORE;
+}
+
 /* Whether the session's state allows a record of that type. */
 static bool is_type_allowed(const struct replay *replay)
 {
@@ -955,7 +992,7 @@ static bool is_type_allowed(const struct replay *replay)
     if (session->number == WAL__STORE_NUMBER) {
         return type == WAL__FRAME_DOC || type == WAL__FRAME_DOC_DELETE || type == WAL__FRAME_ACCEPT;
     }
-    return !check_session_is_deleted(session) || type == WAL__FRAME_REDACT;
+    return !check_session_is_deleted(session) || hides_or_restores(type);
 }
 
 static void replay_by_type(struct replay *replay)
@@ -980,6 +1017,9 @@ static void replay_by_type(struct replay *replay)
     case WAL__FRAME_REDACT:
         replay_redact(replay);
         break;
+    case WAL__FRAME_RESTORE:
+        replay_restore(replay);
+        break;
     case WAL__FRAME_TOMBSTONE:
         replay_tombstone(replay);
         break;
@@ -995,7 +1035,7 @@ static void apply_record(struct replay *replay)
 
     if (record->posting.type != WAL__FRAME_SESSION && !session->has_record &&
         !may_be_lost(replay) &&
-        (record->posting.type != WAL__FRAME_REDACT || !replay->store->has_rewritten)) {
+        !(hides_or_restores(record->posting.type) && replay->store->has_rewritten)) {
         report_damage(replay, "belongs to a session that was never created");
     } else if (!is_type_allowed(replay) && !may_be_lost(replay)) {
         report_damage(replay, session->number == WAL__STORE_NUMBER

@@ -53,8 +53,9 @@ WAL_API void wal_segment_cursor_close(struct wal_segment_cursor *cursor);
 
 enum wal_record_kind {
     WAL_RECORD_ENTRY = 1,
-    WAL_RECORD_DOC = 2,    /* a version of a document, or its deletion */
-    WAL_RECORD_SESSION = 3 /* the texts of a session, as they were set */
+    WAL_RECORD_DOC = 2,     /* a version of a document, or its deletion */
+    WAL_RECORD_SESSION = 3, /* the texts of a session, as they were set */
+    WAL_RECORD_RESTORED = 4 /* a redaction was undone: `entry` is shown again */
 };
 
 enum wal_record_flag {
@@ -80,8 +81,14 @@ struct wal_record {
 };
 
 enum wal_record_cursor_flag {
-    WAL_RECORD_CURSOR_DELETED = 1u << 0 /* include records of deleted sessions
-                                         * and of those in the trash */
+    WAL_RECORD_CURSOR_DELETED = 1u << 0, /* include records of deleted sessions
+                                          * and of those in the trash */
+    /* Include entries that are redacted, unless they were erased: for an index, of which a hit
+     * counts only when a cursor without this flag returns it. */
+    WAL_RECORD_CURSOR_REDACTED = 1u << 1,
+    WAL_RECORD_CURSOR_RESTORED = 1u << 2 /* include records that undo a
+                                          * redaction, of entries that are not
+                                          * redacted again */
 };
 
 struct wal_record_cursor_options {

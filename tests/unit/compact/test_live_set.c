@@ -285,6 +285,32 @@ TEST(live_set__redacted_entry_is_erased)
     }
 }
 
+/* Of the records of an entry the newest decides, in whatever segment it is. */
+TEST(live_set__restored_entry_is_kept)
+{
+    struct wal__live_set set;
+    struct segment segment;
+
+    begin(&set, &segment);
+    set.erases = true;
+    add(&segment, 1, WAL__FRAME_ENTRY, 2, 0);
+    add(&segment, 1, WAL__FRAME_ENTRY, 3, 2);
+    add(&segment, 1, WAL__FRAME_ENTRY, 4, 3);
+    add(&segment, 1, WAL__FRAME_REDACT, 9, 3);
+    add(&segment, 1, WAL__FRAME_REDACT, 10, 2);
+    add(&segment, 1, WAL__FRAME_REDACT, 11, 3);
+    add(&segment, 1, WAL__FRAME_REDACT, 12, 4);
+    add(&segment, 1, WAL__FRAME_RESTORE, 13, 3);
+    add(&segment, 1, WAL__FRAME_RESTORE, 14, 2);
+    add(&segment, 1, WAL__FRAME_REDACT, 15, 2);
+    finish(&set, &segment);
+    assert_int_equal(fate(&set, 1, WAL__FRAME_ENTRY, 2), WAL__FATE_ERASE);
+    assert_int_equal(fate(&set, 1, WAL__FRAME_ENTRY, 3), WAL__FATE_KEEP);
+    assert_int_equal(fate(&set, 1, WAL__FRAME_ENTRY, 4), WAL__FATE_ERASE);
+    assert_int_equal(fate(&set, 1, WAL__FRAME_RESTORE, 13), WAL__FATE_KEEP);
+    end(&set, &segment);
+}
+
 TEST(live_set__what_forks_share_stays)
 {
     struct wal__live_set set;
@@ -385,6 +411,8 @@ TEST(live_set__redactions_in_a_deleted_session)
 {
     struct wal__posting shared = record(WAL__FRAME_REDACT, 8, 5, 0);
     struct wal__posting own = record(WAL__FRAME_REDACT, 9, 6, 0);
+    struct wal__posting shared_end = record(WAL__FRAME_RESTORE, 20, 5, 0);
+    struct wal__posting own_end = record(WAL__FRAME_RESTORE, 21, 6, 0);
     struct wal__live_set set;
     struct segment segment;
 
@@ -399,6 +427,8 @@ TEST(live_set__redactions_in_a_deleted_session)
     finish(&set, &segment);
     assert_int_equal(wal__live_set_fate(&set, 1, &shared, false), WAL__FATE_KEEP);
     assert_int_equal(wal__live_set_fate(&set, 1, &own, false), WAL__FATE_DROP);
+    assert_int_equal(wal__live_set_fate(&set, 1, &shared_end, false), WAL__FATE_KEEP);
+    assert_int_equal(wal__live_set_fate(&set, 1, &own_end, false), WAL__FATE_DROP);
     assert_int_equal(fate(&set, 1, WAL__FRAME_ENTRY, 5), WAL__FATE_ERASE);
     end(&set, &segment);
 }

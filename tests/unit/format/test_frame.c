@@ -279,7 +279,7 @@ TEST(frame__unknown_type_must_be_ignorable)
 {
     for (int type = 1; type < 256; type++) {
         struct wal__frame frame = an_entry(0);
-        int is_known = type <= 16;
+        int is_known = type <= 17;
 
         frame.type = (uint8_t)type;
         if (!wal__frame_is_sequenced(frame.type)) {
@@ -344,14 +344,23 @@ TEST(frame__payload_is_bounded_by_its_type)
         uint8_t type;
         uint32_t max;
     } limits[] = {
-        {WAL__FRAME_OPEN, 2u << 20},   {WAL__FRAME_SESSION, 2u << 20},
-        {WAL__FRAME_ENTRY, 18u << 20}, {WAL__FRAME_FORK, 2u << 20},
-        {WAL__FRAME_HEAD, 2u << 20},   {WAL__FRAME_COMMIT, 2u << 20},
-        {WAL__FRAME_INDEX, 64u << 20}, {WAL__FRAME_SEAL, 2u << 20},
-        {WAL__FRAME_DOC, 18u << 20},   {WAL__FRAME_DOC_DELETE, 2u << 20},
-        {WAL__FRAME_REDACT, 2u << 20}, {WAL__FRAME_TOMBSTONE, 0},
-        {WAL__FRAME_ACCEPT, 0},        {WAL__FRAME_CHUNK, 2u << 20},
-        {WAL__FRAME_BLOB, 2u << 20},   {200, 2u << 20},
+        {WAL__FRAME_OPEN, 2u << 20},
+        {WAL__FRAME_SESSION, 2u << 20},
+        {WAL__FRAME_ENTRY, 18u << 20},
+        {WAL__FRAME_FORK, 2u << 20},
+        {WAL__FRAME_HEAD, 2u << 20},
+        {WAL__FRAME_COMMIT, 2u << 20},
+        {WAL__FRAME_INDEX, 64u << 20},
+        {WAL__FRAME_SEAL, 2u << 20},
+        {WAL__FRAME_DOC, 18u << 20},
+        {WAL__FRAME_DOC_DELETE, 2u << 20},
+        {WAL__FRAME_REDACT, 2u << 20},
+        {WAL__FRAME_TOMBSTONE, 0},
+        {WAL__FRAME_ACCEPT, 0},
+        {WAL__FRAME_CHUNK, 2u << 20},
+        {WAL__FRAME_BLOB, 2u << 20},
+        {WAL__FRAME_RESTORE, 0},
+        {200, 2u << 20},
     };
 
     for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
@@ -376,9 +385,9 @@ TEST(frame__payload_is_bounded_by_its_type)
 TEST(frame__types_have_names)
 {
     static const char *const names[] = {
-        "UNKNOWN", "OPEN",       "SESSION", "ENTRY",     "FORK",  "HEAD",
-        "DOC",     "DOC_DELETE", "REDACT",  "TOMBSTONE", "CHUNK", "BLOB",
-        "COMMIT",  "INDEX",      "SEAL",    "ACCEPT",    "BLOCK", "UNKNOWN",
+        "UNKNOWN",    "OPEN",   "SESSION",   "ENTRY",   "FORK",    "HEAD",   "DOC",
+        "DOC_DELETE", "REDACT", "TOMBSTONE", "CHUNK",   "BLOB",    "COMMIT", "INDEX",
+        "SEAL",       "ACCEPT", "BLOCK",     "RESTORE", "UNKNOWN",
     };
 
     for (size_t type = 0; type < sizeof(names) / sizeof(names[0]); type++) {

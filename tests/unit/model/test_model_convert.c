@@ -67,12 +67,14 @@ static size_t replace(char **text, size_t size, size_t at, size_t count, const c
                       size_t with_size)
 {
     char *old = *text;
-    char *made = test_memory(size - count + with_size + 1);
+    char *made = malloc(size - count + with_size + 1);
 
     memcpy(made, old, at);
     memcpy(made + at, with, with_size);
     memcpy(made + at + with_size, old + at + count, size - at - count);
     *text = made;
+    free(old);
+    made[size - count + with_size] = '\0';
     return size - count + with_size;
 }
 
@@ -132,9 +134,10 @@ static size_t mutate_value(uint64_t *chance, char **text, size_t begin, size_t s
     if (rng_below(chance, 3) > 0 || two.is_key) {
         return replace(text, total, begin + one.at, one.size, with, strlen(with));
     }
-    copy = test_memory(two.size + 1);
+    copy = malloc(two.size + 1);
     memcpy(copy, *text + begin + two.at, two.size);
     total = replace(text, total, begin + one.at, one.size, copy, two.size);
+    free(copy);
     return total;
 }
 
@@ -162,9 +165,10 @@ static size_t mutate_bytes(uint64_t *chance, char **text, size_t begin, size_t s
     case 3:
         return replace(text, total, at, 0, "\0\0\0\0\0\0\0\0", 8);
     default: /* a piece of another place */
-        copy = test_memory(count + 1);
+        copy = malloc(count + 1);
         memcpy(copy, *text + at, count);
         total = replace(text, total, rng_below(chance, total + 1), 0, copy, count);
+        free(copy);
         return total;
     }
 }
@@ -189,7 +193,7 @@ static size_t mutate_lines(uint64_t *chance, char **text, size_t size, size_t be
     size_t kind = rng_below(chance, 3);
     size_t to;
     size_t to_end;
-    char *copy = test_memory(count + 1);
+    char *copy = malloc(count + 1);
 
     memcpy(copy, *text + begin, count);
     if (kind != 0) {
@@ -199,6 +203,7 @@ static size_t mutate_lines(uint64_t *chance, char **text, size_t size, size_t be
         line_at(*text, size, rng_below(chance, size + 1), &to, &to_end);
         size = replace(text, size, to, 0, copy, count);
     }
+    free(copy);
     return size;
 }
 
@@ -224,6 +229,23 @@ static int by_name(const FTSENT **a, const FTSENT **b)
     return strcmp((*a)->fts_name, (*b)->fts_name);
 }
 
+static char *file_text(const char *path, size_t *size)
+{
+    FILE *file = fopen(path, "rb");
+    char *text;
+
+    if (file == NULL) {
+        fail_msg("%s cannot be opened", path);
+    }
+    fseek(file, 0, SEEK_END);
+    *size = (size_t)ftell(file);
+    rewind(file);
+    text = calloc(1, *size + 1);
+    assert_int_equal(fread(text, 1, *size, file), *size);
+    fclose(file);
+    return text;
+}
+
 /* Where two texts differ. */
 static void report(const char *what, const char *one, const char *two)
 {
@@ -241,7 +263,7 @@ static void report(const char *what, const char *one, const char *two)
 /* An item's parent comes before it, so that no client goes in circles. */
 static void check_parents(const char *what, const struct model_kit *kit)
 {
-    struct wal__model_table ids = {.arena = (void *)(uintptr_t)&kit->memory};
+    struct wal__model_table ids = {.arena = (void *)(uintptr_t)&kit->memory.arena};
     struct wal__json_span found;
 
     for (size_t i = 0; i < kit->count; i++) {
@@ -267,7 +289,6 @@ static void convert(const char *name, const struct model_kit_files *files,
     struct model_kit before;
     struct model_kit other;
     struct model_kit after;
-    const uint64_t mark = test_mark();
     char what[512];
     char *one;
     char *two;
@@ -283,6 +304,8 @@ static void convert(const char *name, const struct model_kit_files *files,
     if (strcmp(one, two) != 0) {
         report(what, one, two);
     }
+    free(one);
+    free(two);
     if (from->write_ops != NULL) {
         assert_true(model_kit_write(&other, from->name, &back, NULL));
         model_kit_read(&after, from->name, &back);
@@ -292,8 +315,14 @@ static void convert(const char *name, const struct model_kit_files *files,
         if (strcmp(one, two) != 0) {
             report(what, one, two);
         }
+        free(one);
+        free(two);
+        model_kit_free(&after);
     }
-    test_end_since(mark);
+    model_kit_free(&other);
+    model_kit_free(&before);
+    model_kit_files_free(&there);
+    model_kit_files_free(&back);
 }
 
 static void convert_to_all(const char *name, const struct model_kit_files *files,
@@ -338,16 +367,18 @@ static void put_event(struct model_kit_files *files, const char *folder, const c
     char *text = json_dumps(info, JSON_COMPACT);
     char path[512];
 
-    test_at_end(free, text);
     snprintf(path, sizeof(path), "%s/%s/%s.json", folder, parent, id);
     for (size_t i = 0; i < files->count; i++) {
         if (strcmp(files->items[i].path, path) == 0) {
-            files->items[i].data = text;
+            free(files->items[i].data);
+            files->items[i].data = strdup(text);
             files->items[i].size = strlen(text);
+            free(text);
             return;
         }
     }
     model_kit_files_add(files, path, true, text, strlen(text));
+    free(text);
 }
 
 /* Converts the storage that the events of OpenCode in a file make. */
@@ -360,7 +391,7 @@ static size_t convert_events(const char *path, const char *name)
     };
     struct model_kit_files files = {.items = NULL};
     size_t size;
-    char *text = test_file(path, &size);
+    char *text = file_text(path, &size);
     char *rest = text;
 
     for (char *line; (line = strsep(&rest, "\n")) != NULL;) {
@@ -380,6 +411,8 @@ static size_t convert_events(const char *path, const char *name)
     if (size > 0) {
         convert_to_all(name, &files, wal__dialect_find("opencode"));
     }
+    model_kit_files_free(&files);
+    free(text);
     return size;
 }
 
@@ -389,7 +422,7 @@ static size_t convert_file(const char *path, const char *name)
     const struct wal__dialect *from;
     bool is_known;
     size_t size;
-    char *text = test_file(path, &size);
+    char *text = file_text(path, &size);
 
     from = recognised(text, size);
     is_known = from != NULL || convert_events(path, name) > 0;
@@ -399,14 +432,16 @@ static size_t convert_file(const char *path, const char *name)
     if (from->read_ops != NULL && from->read_ops->line != NULL && from->read_ops->stream == NULL) {
         model_kit_files_add(&files, "file", false, text, size);
         convert_to_all(name, &files, from);
+        model_kit_files_free(&files);
     }
+    free(text);
     return is_known ? 1 : 0;
 }
 
 /* Converts one in `stride` of the files below a directory. */
 static size_t convert_below(const char *directory, size_t stride)
 {
-    char *paths[] = {(char *)(uintptr_t)directory, NULL};
+    char *paths[] = {strdup(directory), NULL};
     FTS *tree = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR, by_name);
     size_t count = 0;
     size_t number = 0;
@@ -421,6 +456,7 @@ static size_t convert_below(const char *directory, size_t stride)
         }
     }
     fts_close(tree);
+    free(paths[0]);
     return count;
 }
 
@@ -428,7 +464,7 @@ static size_t convert_below(const char *directory, size_t stride)
 static void add_tree(struct model_kit_files *files, const char *directory,
                      const struct wal__dialect *dialect)
 {
-    char *paths[] = {(char *)(uintptr_t)directory, NULL};
+    char *paths[] = {strdup(directory), NULL};
     FTS *tree = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR, by_name);
     FTSENT *entry;
 
@@ -441,13 +477,15 @@ static void add_tree(struct model_kit_files *files, const char *directory,
         if (entry->fts_info != FTS_F) {
             continue;
         }
-        text = test_file(entry->fts_path, &size);
+        text = file_text(entry->fts_path, &size);
         model_kit_files_add(files, path,
                             dialect->read_ops->stream == NULL ||
                                 !dialect->read_ops->stream(path, &stream),
                             text, size);
+        free(text);
     }
     fts_close(tree);
+    free(paths[0]);
 }
 
 static bool convert_tree(const char *directory, const char *dialect)
@@ -460,6 +498,7 @@ static bool convert_tree(const char *directory, const char *dialect)
     }
     add_tree(&files, directory, from);
     convert_to_all(directory, &files, from);
+    model_kit_files_free(&files);
     return true;
 }
 
@@ -539,7 +578,9 @@ static size_t convert_storage(const char *directory)
             count++;
         }
         json_decref(json);
+        model_kit_files_free(&files);
     }
+    model_kit_files_free(&all);
     return count;
 }
 
@@ -576,7 +617,7 @@ static char *shuffled(const char *text, size_t size, uint64_t *random)
 {
     const char *lines[256];
     size_t count = 0;
-    char *made = test_memory(4 * size + 1);
+    char *made = calloc(1, 4 * size + 1);
     size_t wanted;
 
     for (const char *at = text; at < text + size && count < 256;) {
@@ -613,20 +654,23 @@ TEST(model_convert__lines_in_any_order)
         struct model_kit_files files = {.items = NULL};
         struct model_kit kit;
         struct model_kit again;
-        const uint64_t mark = test_mark();
         char path[4096];
         size_t size;
         char *text;
         char *made;
         snprintf(path, sizeof(path), "%s/tests/golden/model/%s.jsonl", AGENTWAL_SOURCE_DIR, name);
-        text = test_file(path, &size);
+        text = file_text(path, &size);
         made = shuffled(text, size, &random);
         model_kit_read_text(&kit, name, made);
         check_parents(name, &kit);
         assert_true(model_kit_write(&kit, to->name, &files, NULL));
         model_kit_read(&again, to->name, &files);
         check_parents(to->name, &again);
-        test_end_since(mark);
+        model_kit_free(&again);
+        model_kit_free(&kit);
+        model_kit_files_free(&files);
+        free(made);
+        free(text);
     }
 }
 
@@ -652,8 +696,8 @@ TEST(model_convert__permitted_losses_are_the_table)
     const struct wal__dialect *from;
     const struct wal__dialect *to;
     size_t size;
-    char *table = test_file(AGENTWAL_SOURCE_DIR "/tests/golden/losses.txt", &size);
-    char *made = test_memory(1 << 20);
+    char *table = file_text(AGENTWAL_SOURCE_DIR "/tests/golden/losses.txt", &size);
+    char *made = calloc(1, 1 << 20);
 
     for (size_t i = 0; (from = wal__dialect_at(i)) != NULL; i++) {
         for (size_t j = 0; (to = wal__dialect_at(j)) != NULL; j++) {
@@ -677,6 +721,8 @@ TEST(model_convert__permitted_losses_are_the_table)
     } else if (strcmp(made, table) != 0) {
         report("tests/golden/losses.txt (AGENTWAL_UPDATE=1 writes it)", table, made);
     }
+    free(made);
+    free(table);
 }
 
 #define ROUNDS 60
@@ -688,14 +734,17 @@ TEST(model_convert__permitted_losses_are_the_table)
 static void add_file(struct model_kit_files *files, const char *path, const char *name,
                      const struct wal__dialect *dialect)
 {
-    size_t size;
-    char *text = test_file(path, &size);
+    FILE *file = fopen(path, "rb");
+    char *text = malloc(1 << 20);
     uint32_t stream;
     bool is_document =
         dialect->read_ops->documents != NULL &&
         (dialect->read_ops->stream == NULL || !dialect->read_ops->stream(name, &stream));
 
-    model_kit_files_add(files, name, is_document, text, size);
+    assert_non_null(file);
+    model_kit_files_add(files, name, is_document, text, fread(text, 1, 1 << 20, file));
+    fclose(file);
+    free(text);
 }
 
 /* The session with every feature of the dialect. False: it has no model. */
@@ -848,7 +897,7 @@ static char *core_of(const struct model_kit *kit, const struct wal__dialect *to)
         }
         json_decref(item);
     }
-    test_at_end(free, transcript.text);
+    free(canon);
     return transcript.text;
 }
 
@@ -872,6 +921,8 @@ static void compare(const char *what, const struct model_kit *before, const stru
     if (has_blocks ? !is_within(one, two) : strcmp(one, two) != 0) {
         fail_msg("%s:\n%s\nis\n%s", what, one, two);
     }
+    free(one);
+    free(two);
 }
 
 static void convert_mutated(const char *what, const struct model_kit *before,
@@ -893,11 +944,12 @@ static void convert_mutated(const char *what, const struct model_kit *before,
     if (from != to || to != &wal__dialect_codex) {
         compare(what, before, &after, from, to);
     }
+    model_kit_free(&after);
+    model_kit_files_free(&files);
 }
 
 static void convert_damaged(const struct wal__dialect *from, uint64_t round)
 {
-    const uint64_t mark = test_mark();
     uint64_t chance = round;
     struct model_kit_files files = {.items = NULL};
     const struct wal__dialect *to;
@@ -914,8 +966,9 @@ static void convert_damaged(const struct wal__dialect *from, uint64_t round)
                 convert_mutated(what, &kit, from, to);
             }
         }
+        model_kit_free(&kit);
+        model_kit_files_free(&files);
     }
-    test_end_since(mark);
 }
 
 TEST(model_mutated__every_dialect_to_every_other)

@@ -342,6 +342,13 @@ KIT_TEST(salvage__truncated_segment_keeps_what_is_left)
     expect_entries("s", "a b c d e");
 }
 
+static bool is_visible(struct wal_session *session, const char *id)
+{
+    struct wal_entry entry = WAL_INIT(wal_entry);
+
+    return wal_entry_get(session, kit_text(id), &entry, NULL) == WAL_OK;
+}
+
 /* The head is what was appended after the redaction. */
 KIT_TEST(salvage__lost_redaction_is_repeated)
 {
@@ -370,6 +377,43 @@ KIT_TEST(salvage__lost_redaction_is_repeated)
     assert_ok(wal_entry_cursor_open(session, NULL, &cursor, NULL));
     assert_int_equal(wal_entry_cursor_get(cursor, WAL_STR("t1"), &entry, NULL), WAL_EREDACTED);
     wal_entry_cursor_close(cursor);
+}
+
+/* Of a redaction that was undone, and one that was made after that; and where the redaction is
+ * lost. */
+KIT_TEST(salvage__undone_redaction_is_undone_again)
+{
+    struct wal_salvage_result result;
+    struct wal_session *session;
+    struct wal_store *store;
+
+    for (int is_lost = 0; is_lost < 2; is_lost++) {
+        struct seen report = {.calls = 0};
+
+        make_store();
+        store = kit_store();
+        session = kit_session(store, "t");
+        kit_redact(session, "t1");
+        assert_ok(wal_session_unredact(session, kit_text("t1"), NULL));
+        kit_append_all(session, "t2 t3");
+        kit_redact(session, "t2");
+        assert_ok(wal_session_unredact(session, kit_text("t2"), NULL));
+        kit_redact(session, "t2");
+        wal_session_close(session);
+        kit_close(store);
+        if (is_lost == 1) {
+            damage_frame(LOG, WAL__FRAME_ENTRY, 7);
+        }
+        assert_ok(salvage_to("out", &report, &result, kit_error()));
+        store = kit_open("out", WAL_OPEN_STRICT);
+        session = kit_session(store, "t");
+        assert_int_equal(is_visible(session, "t1"), true);
+        assert_int_equal(is_visible(session, "t2"), false);
+        assert_int_equal(is_visible(session, "t3"), true);
+        wal_session_close(session);
+        kit_close(store);
+        assert_int_equal(system("rm -rf store out"), 0);
+    }
 }
 
 /* --- content -------------------------------------------------------------- */
@@ -717,9 +761,10 @@ static uint64_t salvage_growing(struct wal_store *store, struct seen *seen)
 KIT_TEST(salvage__of_a_store_that_grows)
 {
     struct wal_store *store = kit_store();
-    struct wal_session *session = kit_create_filled(store, "s", "a b c");
+    struct wal_session *session = kit_create(store, "s");
     struct seen seen = {.calls = 0};
 
+    kit_append_all(session, "a b c");
     wal_session_close(session);
     assert_int_equal(salvage_growing(store, &seen), 0);
     expect_entries("s", "a b c");
@@ -857,9 +902,11 @@ KIT_TEST(salvage__of_a_write_in_progress)
 {
     struct wal__io io = wal__io_posix;
     struct seen seen = {.calls = 0};
+    struct wal_store *store = kit_store();
+    struct wal_session *session = kit_create(store, "s");
 
-    (void)kit_create_filled(kit_store(), "s", "a b c d e");
     io.pread = read_torn;
+    kit_append_all(session, "a b c d e");
     torn.begin = (uint64_t)find_frame(LOG, WAL__FRAME_ENTRY, 3);
     torn.end = (uint64_t)find_frame(LOG, WAL__FRAME_ENTRY, 4);
     for (int readings = 1; readings <= 3; readings++) {

@@ -261,9 +261,10 @@ MERGE_TEST(merge__grown_session_is_continued)
 /* The last entries move the head, which was then put before the first. */
 MERGE_TEST(merge__removed_head_is_removed)
 {
-    struct wal_session *s = kit_create_filled(stores.from, "s", "a b");
+    struct wal_session *s = kit_create(stores.from, "s");
     const struct wal_head head = {.struct_size = sizeof(head)};
 
+    kit_append_all(s, "a b");
     merge(NULL, "created s;");
     kit_append_all(s, "c d");
     assert_ok(wal_head_move(s, &head, NULL, NULL));
@@ -279,8 +280,9 @@ MERGE_TEST(merge__removed_head_is_removed)
 
 MERGE_TEST(merge__removed_note_is_removed)
 {
-    struct wal_session *s = kit_create_filled(stores.from, "s", "a b");
+    struct wal_session *s = kit_create(stores.from, "s");
 
+    kit_append_all(s, "a b");
     move_head(s, "try", "a", "a note");
     merge(NULL, "created s;");
     move_head(s, "try", "b", "");
@@ -430,10 +432,11 @@ MERGE_TEST(merge__of_queued_entries_has_them)
  * fork. */
 static void make_forks(struct wal_store *store)
 {
-    struct wal_session *s = kit_create_filled(store, "s", "a b c d");
+    struct wal_session *s = kit_create(store, "s");
     struct wal_session *f1;
     struct wal_session *f2;
 
+    kit_append_all(s, "a b c d");
     put(NULL, s, "notes", "1");
     f1 = kit_fork(s, "c", "f1");
     put(NULL, s, "notes", "2");
@@ -461,10 +464,11 @@ MERGE_TEST(merge__forks_of_forks_are_forks)
 /* f forks s at c, and g forks f at a, which s has. */
 static void make_fork_before_a_fork_point(struct wal_store *store)
 {
-    struct wal_session *s = kit_create_filled(store, "s", "a b c");
+    struct wal_session *s = kit_create(store, "s");
     struct wal_session *f;
     struct wal_session *g;
 
+    kit_append_all(s, "a b c");
     (void)usleep(2000); /* lists are in the order of milliseconds */
     f = kit_fork(s, "c", "f");
     kit_append_all(f, "x");
@@ -552,8 +556,9 @@ MERGE_TEST(merge__fork_before_the_fork_point_joins_its_source)
 /* The other store has the source, which does not see what the fork needs. */
 MERGE_TEST(merge__fork_of_a_source_with_another_point_refused)
 {
-    struct wal_session *o = kit_create_filled(stores.to, "o", "n");
+    struct wal_session *o = kit_create(stores.to, "o");
 
+    kit_append_all(o, "n");
     (void)kit_fork(o, "n", "f");
     make_fork_before_a_fork_point(stores.from);
     merge("g", "refused g;refused f;");
@@ -562,9 +567,10 @@ MERGE_TEST(merge__fork_of_a_source_with_another_point_refused)
 /* f forks s while the head of s is before its first entry, and sees none. */
 static void make_fork_before_all_entries(struct wal_store *store)
 {
-    struct wal_session *s = kit_create_filled(store, "s", "a b");
+    struct wal_session *s = kit_create(store, "s");
     struct wal_session *f;
 
+    kit_append_all(s, "a b");
     put(NULL, s, "notes", "1");
     move_head(s, "main", "", "");
     (void)usleep(2000); /* lists are in the order of milliseconds */
@@ -616,10 +622,11 @@ MERGE_TEST(merge__fork_before_all_entries_alone)
  * but a document of s. */
 static void make_fork_of_nothing_of_a_fork(struct wal_store *store)
 {
-    struct wal_session *s = kit_create_filled(store, "s", "a b");
+    struct wal_session *s = kit_create(store, "s");
     struct wal_session *f;
     struct wal_session *g;
 
+    kit_append_all(s, "a b");
     put(NULL, s, "notes", "1");
     (void)usleep(2000); /* lists are in the order of milliseconds */
     f = kit_fork(s, "b", "f");
@@ -919,13 +926,63 @@ MERGE_TEST(merge__redacted_redaction_hides_as_itself)
     }
 }
 
+/* The redaction is copied as an entry that hides nothing, also from a copy, and by a redaction that
+ * is redacted itself. */
+MERGE_TEST(merge__undone_redaction_hides_nothing)
+{
+    struct wal_session *s = kit_create(stores.from, "s");
+    struct wal_session *f;
+    struct wal_store *third;
+    char first[WAL_ID_SIZE];
+    char second[WAL_ID_SIZE];
+
+    kit_append_all(s, "a b c");
+    f = kit_fork(s, "c", "f");
+    redact_as(s, "a", "first", first);
+    redact_as(f, "b", "", second);
+    assert_ok(wal_session_unredact(f, kit_text("a"), NULL));
+    assert_ok(wal_session_unredact(s, kit_text("b"), NULL));
+    redact_as(s, first, "", second);
+    redact_as(s, "c", "again", second);
+    assert_ok(wal_session_unredact(s, kit_text("c"), NULL));
+    redact_as(s, "c", "last", second);
+    merge(NULL, "created s;created f;");
+    assert_redacted_by(stores.to, "s", "c", second, "last");
+    assert_same_stores(stores.from, stores.to);
+    assert_idempotent(NULL, "unchanged s;unchanged f;");
+    third = stores.from;
+    stores.from = stores.to;
+    stores.to = kit_open("third", WAL_OPEN_CREATE);
+    merge(NULL, "created s;created f;");
+    assert_same_stores(third, stores.to);
+}
+
+/* A copy that was made before stays redacted; what comes later is added. */
+MERGE_TEST(merge__copy_that_was_made_before_stays_redacted)
+{
+    struct wal_session *s = make_session(stores.from, "s");
+    struct wal_session *f = kit_fork(s, "b", "f");
+
+    redact(s, "b");
+    redact(f, "a");
+    merge("s", "created s;");
+    assert_ok(wal_session_unredact(s, kit_text("b"), NULL));
+    assert_ok(wal_session_unredact(s, kit_text("a"), NULL));
+    kit_append_all(s, "later");
+    merge("s", "continued s;");
+    assert_hidden(stores.to, "s", "a");
+    assert_hidden(stores.to, "s", "b");
+    assert_idempotent("s", "unchanged s;");
+}
+
 /* What a compaction leaves is kept for each of one batch. */
 MERGE_TEST(merge__redacted_compactions_keep_their_first_entry)
 {
-    struct wal_session *s = kit_create_filled(stores.from, "s", "a b c");
+    struct wal_session *s = kit_create(stores.from, "s");
     const char *const kept[] = {"b", "c"};
     char made[2][WAL_ID_SIZE];
 
+    kit_append_all(s, "a b c");
     for (size_t i = 0; i < 2; i++) {
         const struct wal_compact_options options = {.struct_size = sizeof(options),
                                                     .first_kept = kit_text(kept[i]),

@@ -144,8 +144,22 @@ enum {
 struct model {
     bool delta[COUNT];
     bool redacted[COUNT];
+    bool left_out[COUNT]; /* hidden when the cursor was asked */
     uint64_t random;
 };
+
+/* By an entry with an id that is made. */
+static void redact_anew(struct wal_session *session, const char *id)
+{
+    struct wal_entry entry;
+    char payload[64];
+
+    (void)snprintf(payload, sizeof(payload), "{\"targetEntryId\":\"%s\"}", id);
+    entry = kit_entry(NULL, NULL, payload);
+    entry.type = kit_text("redaction");
+    entry.stream = 9;
+    assert_ok(kit_try_append(session, &entry, NULL, NULL));
+}
 
 static bool hides(const struct model *model, int i, uint32_t flags)
 {
@@ -183,7 +197,15 @@ static void append_tree(struct model *model, struct reading *reading)
     }
 }
 
-/* Checks that the entry is the next one after `at` that is not hidden; returns its position. */
+static void note_hidden(struct model *model, uint32_t flags)
+{
+    for (int i = 0; i < COUNT; i++) {
+        model->left_out[i] |= hides(model, i, flags);
+    }
+}
+
+/* Checks that the entry is the next one after `at` that was never hidden; returns its position. Its
+ * parent is the nearest of these, or one that was shown again. */
 static int check_entry(const struct model *model, const struct wal_entry *entry, int at,
                        uint32_t flags)
 {
@@ -193,24 +215,28 @@ static int check_entry(const struct model *model, const struct wal_entry *entry,
     do {
         at++;
         assert_in_range(at, 0, COUNT - 1);
-    } while (hides(model, at, flags));
+    } while (model->left_out[at]);
     (void)snprintf(id, sizeof(id), "%d", at);
     assert_slice(entry->id, id);
     assert_int_equal(entry->depth, at);
     assert_int_equal((entry->flags & WAL_ENTRY_REDACTED) != 0, model->redacted[at]);
-    for (above = at - 1; above >= 0 && hides(model, above, flags); above--) {
+    (void)snprintf(id, sizeof(id), "%.*s", (int)entry->parent_id.size,
+                   (const char *)entry->parent_id.data);
+    above = id[0] == '\0' ? -1 : atoi(id);
+    assert_in_range(above + 1, 0, at);
+    for (int i = above + 1; i < at; i++) {
+        assert_true(model->left_out[i]);
     }
-    (void)snprintf(id, sizeof(id), "%d", above);
-    assert_slice(entry->parent_id, above < 0 ? "" : id);
+    assert_true(above < 0 || !hides(model, above, flags));
     return at;
 }
 
-static uint64_t count_left(const struct model *model, int at, uint32_t flags)
+static uint64_t count_left(const struct model *model, int at)
 {
     uint64_t count = 0;
 
     for (at = at + 1; at < COUNT; at++) {
-        count += !hides(model, at, flags);
+        count += !model->left_out[at];
     }
     return count;
 }
@@ -223,25 +249,39 @@ static void read_on(struct model *model, struct wal_session *session, uint32_t f
     enum wal_status status;
     int at = -1;
 
-    assert_int_equal(wal_entry_cursor_remaining(cursor), count_left(model, at, flags));
+    memset(model->left_out, 0, sizeof(model->left_out));
+    note_hidden(model, flags);
+    assert_int_equal(wal_entry_cursor_remaining(cursor), count_left(model, at));
     for (;;) {
         if (kit_random(&model->random) % 100 == 0) {
             int target = (int)(kit_random(&model->random) % COUNT);
             char id[16];
 
             (void)snprintf(id, sizeof(id), "%d", target);
-            reading_redact(session, id, "");
+            for (int i = 0; kit_random(&model->random) % 4 == 0; i++) {
+                /* One that is redacted, near it. */
+                int other = (target + i) % COUNT;
+
+                if (model->redacted[other]) {
+                    (void)snprintf(id, sizeof(id), "%d", other);
+                    assert_ok(wal_session_unredact(session, kit_text(id), NULL));
+                    model->redacted[other] = false;
+                }
+            }
+            (void)snprintf(id, sizeof(id), "%d", target);
+            redact_anew(session, id);
             model->redacted[target] = true;
         }
+        note_hidden(model, flags);
         status = wal_entry_cursor_next(cursor, &entry, NULL);
         if (status != WAL_OK) {
             break;
         }
         at = check_entry(model, &entry, at, flags);
-        assert_int_equal(wal_entry_cursor_remaining(cursor), count_left(model, at, flags));
+        assert_int_equal(wal_entry_cursor_remaining(cursor), count_left(model, at));
     }
     assert_int_equal(status, WAL_END);
-    assert_int_equal(count_left(model, at, flags), 0);
+    assert_int_equal(count_left(model, at), 0);
     wal_entry_cursor_close(cursor);
 }
 

@@ -544,14 +544,16 @@ static const struct verb_help help_compact_session = {
 };
 
 static const struct verb_help help_redact = {
-    .usage = "SESSION ENTRY [--reason TEXT] [--erase] [--views]",
+    .usage = "SESSION ENTRY [--reason TEXT] [--erase] [--views] [--undo]",
     .summary = "Hide the content of an entry",
     .text = "It is hidden in every session that has the entry: in the one that SESSION was\n"
-            "forked from too; all are printed. This cannot be undone. The bytes stay in the\n"
-            "store until gc --erase; --erase erases them at once. docs/keeping.md says what\n"
-            "erasing does not reach. A secret that got into a session must be revoked.\n",
+            "forked from too; all are printed. The bytes stay in the store until gc --erase;\n"
+            "--erase erases them at once. Until then --undo shows the entry again, but not the\n"
+            "title that it gave. docs/keeping.md says what erasing does not reach. A secret\n"
+            "that got into a session must be revoked.\n",
     .options =
         {
+            {"--undo", "show the content again, unless it was erased"},
             {"--reason TEXT", "why; shown in its place"},
             {"--erase", "leave no byte of it in any file of the store"},
             {"--views", "with --erase: rewrite the views that the store knows "

@@ -115,15 +115,16 @@ static enum wal_status sum_checkpoints(struct costs *costs, struct wal_session *
 /* Adds up the checkpoints of every session. A fork counts inherited ones too. */
 static void costs_read(struct costs *costs, const struct cli *cli)
 {
+    struct wal_error error = CLI_ERROR_INIT;
     struct cli_sessions list;
 
-    for (cli_sessions_open(&list, cli->store, NULL, cli->error); cli_sessions_next(&list);) {
+    for (cli_sessions_open(&list, cli->store, NULL, &error); cli_sessions_next(&list, &error);) {
         struct wal_session *session = NULL;
         struct cost cost = {.checkpoints = 0};
 
-        list.status = wal_session_open(cli->store, list.info.id, &session, cli->error);
+        list.status = wal_session_open(cli->store, list.info.id, &session, &error);
         if (list.status == WAL_OK) {
-            list.status = sum_checkpoints(costs, session, &cost, cli->error);
+            list.status = sum_checkpoints(costs, session, &cost, &error);
         }
         if (list.status == WAL_OK && cost.checkpoints > 0) {
             cost.id = cli_copy_slice(list.info.id);
@@ -136,7 +137,7 @@ static void costs_read(struct costs *costs, const struct cli *cli)
             list.status = WAL_OK;
         }
     }
-    cli_check(cli, cli->items[1], list.status);
+    cli_check(cli, cli->items[1], list.status, &error);
 }
 
 /* Writes an array of {"sessionId","checkpoints","files","bytes","newBlobs", "newBytes"}. */
@@ -230,11 +231,11 @@ static int report(const struct cli *cli, const struct wal_view_info *info, enum 
     char path[2 * sizeof(info->root)];
 
     if (reported.file[0] == '\0' || reported.file[0] == '/') {
-        return cli_report_error(cli, info->root, status, &reported);
+        return cli_report(cli, info->root, status, &reported);
     }
     snprintf(path, sizeof(path), "%s/%s", info->root, reported.file);
     reported.file[0] = '\0';
-    return cli_report_error(cli, path, status, &reported);
+    return cli_report(cli, path, status, &reported);
 }
 
 int care_print_views(const struct cli *cli, struct wal_store *store, bool rewrites,
@@ -244,15 +245,16 @@ int care_print_views(const struct cli *cli, struct wal_store *store, bool rewrit
                                                     .flags = WAL_VIEW_CURSOR_STALE};
     struct wal_view_info info = WAL_INIT(wal_view_info);
     struct wal_view_cursor *cursor = NULL;
+    struct wal_error error = CLI_ERROR_INIT;
     size_t left = 0;
     int code = CLI_OK;
-    enum wal_status status = wal_view_cursor_open(store, &options, &cursor, cli->error);
+    enum wal_status status = wal_view_cursor_open(store, &options, &cursor, &error);
 
     if (status != WAL_OK) {
-        return cli_report(cli, "views", status);
+        return cli_report(cli, "views", status, &error);
     }
     while (wal_view_cursor_next(cursor, &info, NULL) == WAL_OK) {
-        status = rewrites ? wal_view_update(store, &info, NULL, cli->error) : WAL_EBUSY;
+        status = rewrites ? wal_view_update(store, &info, NULL, &error) : WAL_EBUSY;
         if (json != NULL) {
             write_view(json, &info, status == WAL_OK);
         } else {
@@ -260,7 +262,7 @@ int care_print_views(const struct cli *cli, struct wal_store *store, bool rewrit
         }
         left += status == WAL_OK ? 0 : 1;
         if (rewrites && status != WAL_OK) {
-            code = cli_worse_code(code, report(cli, &info, status, cli->error));
+            code = cli_worse_code(code, report(cli, &info, status, &error));
         }
     }
     wal_view_cursor_close(cursor);
@@ -374,7 +376,8 @@ static void print_labelled(const char *label, uint64_t size, uint64_t disk_size,
     char text[SIZE_TEXT];
 
     size_text(size, text);
-    printf("%-12s %s in %s", label, text, cli_counted(segments, "segment", "segments"));
+    printf("%-12s %s in %" PRIu64 " %s", label, text, segments,
+           cli_plural(segments, "segment", "segments"));
     size_text(disk_size, text);
     printf(", %s on disk\n", text);
 }
@@ -409,20 +412,21 @@ static enum wal_status print_summary(const struct cli *cli, struct stats *stats,
 static void read_stats(const struct cli *cli, struct stats *stats)
 {
     struct wal_store_compact_options options = WAL_INIT(wal_store_compact_options);
-    enum wal_status status = wal_store_get_info(cli->store, &stats->info, cli->error);
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status = wal_store_get_info(cli->store, &stats->info, &error);
 
-    cli_check(cli, cli->items[1], status);
+    cli_check(cli, cli->items[1], status, &error);
     options.flags = WAL_STORE_COMPACT_DRY_RUN;
     care_space_collect(&stats->space, &options);
-    status = wal_store_compact(cli->store, &options, NULL, cli->error);
-    cli_check(cli, cli->items[1], status);
+    status = wal_store_compact(cli->store, &options, NULL, &error);
+    cli_check(cli, cli->items[1], status, &error);
     care_trash_count(&stats->trash, cli);
     /* Without a pack there is no checkpoint: each has a blob. */
     if (stats->info.pack_segments > 0) {
         costs_read(&stats->costs, cli);
     }
-    status = wal_claim_cursor_open(cli->store, &stats->claims, cli->error);
-    cli_check(cli, cli->items[1], status);
+    status = wal_claim_cursor_open(cli->store, &stats->claims, &error);
+    cli_check(cli, cli->items[1], status, &error);
     /* This handle is read-only; report the state of a writing one. */
     if (stats->info.status == WAL_EREADONLY && may_write(cli->items[1])) {
         stats->info.status = WAL_OK;
@@ -431,22 +435,29 @@ static void read_stats(const struct cli *cli, struct stats *stats)
 
 int verb_stats(struct cli *cli, int argc, char **argv)
 {
-    static struct stats stats = {.info = WAL_INIT(wal_store_info)};
+    struct stats stats = {.info = WAL_INIT(wal_store_info)};
+    struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
     char uuid[33];
 
     cli_begin(cli, argc, argv, NULL, 2, 2, WAL_OPEN_READ_ONLY);
     read_stats(cli, &stats);
     wal__hex_write(stats.info.uuid, 16, uuid);
-    status = cli->json ? write_object(&stats, uuid, cli->error)
-                       : print_summary(cli, &stats, uuid, cli->error);
-    cli_check(cli, cli->items[1], status);
+    status =
+        cli->json ? write_object(&stats, uuid, &error) : print_summary(cli, &stats, uuid, &error);
+    cli_check(cli, cli->items[1], status, &error);
     if (stats.costs.damaged > 0) {
         cli_fail(
-            cli, CLI_NEGATIVE, cli->items[1], "%s left out (see agentwal check)",
-            cli_counted(stats.costs.damaged, "damaged checkpoint was", "damaged checkpoints were"));
+            cli, CLI_NEGATIVE, cli->items[1], "%" PRIu64 " %s left out (see agentwal check)",
+            stats.costs.damaged,
+            cli_plural(stats.costs.damaged, "damaged checkpoint was", "damaged checkpoints were"));
     }
     wal_claim_cursor_close(stats.claims);
+    for (size_t i = 0; i < stats.costs.count; i++) {
+        free(stats.costs.items[i].id);
+    }
+    free(stats.costs.items);
+    care_space_deinit(&stats.space);
     return CLI_OK;
 }
 
@@ -493,24 +504,26 @@ static int migrate_store(struct cli *cli)
 {
     struct wal_migrate_result done = WAL_INIT(wal_migrate_result);
     struct wal_open_options options = cli_open_options(cli, 0);
+    struct wal_error error = CLI_ERROR_INIT;
     uint64_t moved = 0;
-    enum wal_status status = wal_store_migrate(cli->items[1], &options, &done, cli->error);
+    enum wal_status status = wal_store_migrate(cli->items[1], &options, &done, &error);
 
-    cli_check(cli, cli->items[1], status);
+    cli_check(cli, cli->items[1], status, &error);
     cli_use_store(cli, cli->items[1], 0);
-    status = project_refresh_all(cli->store, &moved, cli->error);
+    status = project_refresh_all(cli->store, &moved, &error);
     print_migration(cli, &done, &moved);
-    return cli_report(cli, cli->items[1], status);
+    return cli_report(cli, cli->items[1], status, &error);
 }
 
 static int migrate_session(struct cli *cli)
 {
     struct wal_migrate_result done = WAL_INIT(wal_migrate_result);
+    struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
 
     cli_open(cli, 0);
-    status = wal_session_migrate(cli->session, SCHEMA_VERSION, NULL, NULL, &done, cli->error);
-    cli_check(cli, cli->items[2], status);
+    status = wal_session_migrate(cli->session, SCHEMA_VERSION, NULL, NULL, &done, &error);
+    cli_check(cli, cli->items[2], status, &error);
     print_migration(cli, &done, NULL);
     return CLI_OK;
 }
@@ -524,9 +537,10 @@ int verb_migrate(struct cli *cli, int argc, char **argv)
 
 static int accept(const struct cli *cli, const char *name, struct wal_session *session)
 {
-    enum wal_status status = wal_session_accept_damage(session, cli->error);
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status = wal_session_accept_damage(session, &error);
 
-    return cli_report(cli, name, status);
+    return cli_report(cli, name, status, &error);
 }
 
 /* A session's id, or --store for the documents of the store. */
@@ -537,17 +551,18 @@ static void print_accepted(const struct cli *cli, const char *id)
 
 static int accept_all(const struct cli *cli, struct wal_store *store)
 {
+    struct wal_error error = CLI_ERROR_INIT;
     struct wal_session *session = NULL;
     struct cli_sessions list;
     int code = CLI_OK;
 
-    for (cli_sessions_open(&list, store, NULL, cli->error); cli_sessions_next(&list);) {
+    for (cli_sessions_open(&list, store, NULL, &error); cli_sessions_next(&list, &error);) {
         char *id;
         if ((list.info.flags & WAL_SESSION_DAMAGED) == 0) {
             continue;
         }
         id = cli_copy_slice(list.info.id);
-        list.status = wal_session_open(store, list.info.id, &session, cli->error);
+        list.status = wal_session_open(store, list.info.id, &session, &error);
         if (list.status == WAL_OK) {
             code = cli_worse_code(code, accept(cli, id, session));
             wal_session_close(session);
@@ -556,7 +571,7 @@ static int accept_all(const struct cli *cli, struct wal_store *store)
         free(id);
     }
     if (list.status != WAL_OK) {
-        code = cli_worse_code(code, cli_report(cli, cli->items[1], list.status));
+        code = cli_worse_code(code, cli_report(cli, cli->items[1], list.status, &error));
     }
     return code;
 }
@@ -572,14 +587,15 @@ static int accept_documents(const struct cli *cli, struct wal_store *store)
         .value = cli_slice("null"),
         .version = UINT64_MAX,
     };
+    struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status = wal_doc_put(store, NULL, &doc, NULL, NULL);
 
     if (status != WAL_EDAMAGED) {
         return CLI_OK;
     }
-    status = wal_store_accept_damage(store, cli->error);
+    status = wal_store_accept_damage(store, &error);
     if (status != WAL_OK) {
-        return cli_report(cli, "documents", status);
+        return cli_report(cli, "documents", status, &error);
     }
     print_accepted(cli, "--store");
     return CLI_OK;
@@ -588,6 +604,7 @@ static int accept_documents(const struct cli *cli, struct wal_store *store)
 int verb_accept_damage(struct cli *cli, int argc, char **argv)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
+    struct wal_error error = CLI_ERROR_INIT;
 
     cli_begin(cli, argc, argv, NULL, 2, 3, 0);
     if (cli->count == 2) {
@@ -596,7 +613,7 @@ int verb_accept_damage(struct cli *cli, int argc, char **argv)
         return cli_worse_code(code, accept_documents(cli, cli->store));
     }
     cli_use_session(cli, cli->items[2]);
-    cli_check(cli, cli->items[2], wal_session_get_info(cli->session, &info, cli->error));
+    cli_check(cli, cli->items[2], wal_session_get_info(cli->session, &info, &error), &error);
     if ((info.flags & WAL_SESSION_DAMAGED) == 0 && !cli->json) {
         return cli_error(cli, CLI_OK, cli->items[2], "has no damage");
     }

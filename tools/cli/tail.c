@@ -61,8 +61,8 @@ static void add_item(void *arg, const struct wal_record *record)
 }
 
 enum wal_status cli_tail_read_segment(struct wal_store *store,
-                                      const struct wal_segment_info *segment, uint64_t after,
-                                      uint64_t payload_limit,
+                                      const struct wal_segment_info *segment, uint32_t flags,
+                                      uint64_t after, uint64_t payload_limit,
                                       void (*visit)(void *arg, const struct wal_record *record),
                                       void *arg, uint64_t *lost, struct wal_error *error)
 {
@@ -71,6 +71,7 @@ enum wal_status cli_tail_read_segment(struct wal_store *store,
     struct wal_record_cursor *cursor = NULL;
     enum wal_status status;
 
+    options.flags = flags;
     options.segment = segment->id;
     options.identity = segment->identity;
     options.after_sequence = after;
@@ -117,7 +118,7 @@ static enum wal_status collect_segment(struct cli_tail *tail,
     tail->count = 0;
     tail->next = 0;
     tail->lost = 0;
-    status = cli_tail_read_segment(tail->store, segment, tail->position, 1, add_item, tail,
+    status = cli_tail_read_segment(tail->store, segment, 0, tail->position, 1, add_item, tail,
                                    &tail->lost, &lost);
     if (tail->lost > 0) {
         tail->lost_error = lost;

@@ -20,15 +20,16 @@
 
 /*
  * Gives each record of a segment with a sequence number above `after` to
- * `visit`, in no order; payloads above payload_limit are out of line. Damaged
- * records are counted in *lost; what the last of them says is in *error.
+ * `visit`, in no order, by these flags (enum wal_record_cursor_flag); payloads
+ * above payload_limit are out of line. Damaged records are counted in *lost; what the last of them
+ * says is in *error.
  *
  * Errors: those of wal_record_cursor_open; WAL_ENOTFOUND: a compaction replaced the segment, and
  * what was visited is to be forgotten.
  */
 enum wal_status cli_tail_read_segment(struct wal_store *store,
-                                      const struct wal_segment_info *segment, uint64_t after,
-                                      uint64_t payload_limit,
+                                      const struct wal_segment_info *segment, uint32_t flags,
+                                      uint64_t after, uint64_t payload_limit,
                                       void (*visit)(void *arg, const struct wal_record *record),
                                       void *arg, uint64_t *lost, struct wal_error *error);
 

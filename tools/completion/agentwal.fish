@@ -243,6 +243,7 @@ complete -c agentwal -n '__fish_seen_subcommand_from compact-session' -l first-k
 complete -c agentwal -n '__fish_seen_subcommand_from compact-session' -l new -x -d 'fork first: the id of the new session'
 complete -c agentwal -n '__fish_seen_subcommand_from compact-session' -a '(__agentwal_sessions)'
 complete -c agentwal -n '__fish_seen_subcommand_from compact-session' -F
+complete -c agentwal -n '__fish_seen_subcommand_from redact' -l undo -d 'show the content again, unless it was erased'
 complete -c agentwal -n '__fish_seen_subcommand_from redact' -l reason -x -d 'why; shown in its place'
 complete -c agentwal -n '__fish_seen_subcommand_from redact' -l erase -d 'leave no byte of it in any file of the store'
 complete -c agentwal -n '__fish_seen_subcommand_from redact' -l views -d 'with --erase: rewrite the views that the store knows of and that may hold it'

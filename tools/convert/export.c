@@ -90,21 +90,21 @@ static int write_lines(const struct convert_source *source, struct sink *sink,
                        struct convert_outcome *outcome)
 {
     struct convert_outcome counts = {.added = 0};
+    struct wal_error error = CLI_ERROR_INIT;
     struct wal__source_lines lines;
     struct wal_entry entry;
-    enum wal_status status = wal__source_lines_open(&lines, NULL, source->session, source->stream,
-                                                    source->file, source->cli->error);
+    enum wal_status status =
+        wal__source_lines_open(&lines, NULL, source->session, source->stream, source->file, &error);
     int code = CLI_OK;
 
     if (status != WAL_OK) {
-        return cli_report(source->cli, source->name, status);
+        return cli_report(source->cli, source->name, status, &error);
     }
-    while (!sink->differs &&
-           (status = wal__source_lines_next(&lines, &entry, source->cli->error)) != WAL_END) {
+    while (!sink->differs && (status = wal__source_lines_next(&lines, &entry, &error)) != WAL_END) {
         if (status == WAL_OK && (entry.flags & WAL_ENTRY_REDACTED) != 0) {
             counts.redacted++;
         } else if (status == WAL_OK) {
-            status = write_line(source, &lines, sink, &entry, source->cli->error);
+            status = write_line(source, &lines, sink, &entry, &error);
             counts.added += status == WAL_OK && sink->position > sink->old_size ? 1 : 0;
         }
         if (status == WAL_ECORRUPT || status == WAL_EIO) {
@@ -113,7 +113,7 @@ static int write_lines(const struct convert_source *source, struct sink *sink,
             continue;
         }
         if (status != WAL_OK) {
-            code = cli_report(source->cli, source->name, status);
+            code = cli_report(source->cli, source->name, status, &error);
             break;
         }
     }
@@ -531,13 +531,14 @@ static int export_file(struct dir_export *dir_export, struct wal_slice key, stru
 
 static int export_docs(struct dir_export *dir_export)
 {
+    struct wal_error error = CLI_ERROR_INIT;
     struct wal_doc doc;
     enum wal_status status;
     int code = CLI_OK;
 
     for (;;) {
         doc = (struct wal_doc)WAL_INIT(wal_doc);
-        status = wal_doc_cursor_next(dir_export->files.docs, &doc, dir_export->source->cli->error);
+        status = wal_doc_cursor_next(dir_export->files.docs, &doc, &error);
         if (status == WAL_END) {
             return code;
         }
@@ -545,7 +546,7 @@ static int export_docs(struct dir_export *dir_export)
             dir_export->outcome->damaged++;
             code = cli_worse_code(code, CLI_NEGATIVE);
         } else if (status != WAL_OK) {
-            return cli_report(dir_export->source->cli, dir_export->source->name, status);
+            return cli_report(dir_export->source->cli, dir_export->source->name, status, &error);
         } else {
             code = cli_worse_code(code, export_file(dir_export, doc.key, doc.value));
         }
@@ -597,6 +598,7 @@ static bool is_stream(const struct dir_export *dir_export, struct wal_slice path
 
 static int export_versions(struct dir_export *dir_export, const bool *has_lines)
 {
+    struct wal_error error = CLI_ERROR_INIT;
     int code = CLI_OK;
 
     for (size_t i = 0; i < dir_export->files.count; i++) {
@@ -609,8 +611,7 @@ static int export_versions(struct dir_export *dir_export, const bool *has_lines)
             wal_doc_cursor_get(dir_export->files.docs, version->path, 0, &doc, NULL) == WAL_OK) {
             continue;
         }
-        status = wal__session_dir_files_get(&dir_export->files, version, &bytes, &memory,
-                                            dir_export->source->cli->error);
+        status = wal__session_dir_files_get(&dir_export->files, version, &bytes, &memory, &error);
         if (status == WAL_OK) {
             code = cli_worse_code(code, export_file(dir_export, version->path, bytes));
         } else if (status == WAL_EREDACTED) {
@@ -630,6 +631,7 @@ static int convert_dir_export(const struct convert_source *source,
                               const struct wal__dialect *dialect, struct convert_outcome *outcome)
 {
     struct dir_export dir_export = {.source = source, .dialect = dialect, .outcome = outcome};
+    struct wal_error error = CLI_ERROR_INIT;
     bool has_lines[2] = {false, false};
     enum wal_status status;
     int code = CLI_OK;
@@ -639,9 +641,9 @@ static int convert_dir_export(const struct convert_source *source,
     dir_export.files.store = source->store;
     dir_export.files.session = source->session;
     dir_export.root = dir_file_path(source->path, &wal__dialect_opencode, 0);
-    status = wal__session_dir_files_open(&dir_export.files, source->cli->error);
+    status = wal__session_dir_files_open(&dir_export.files, &error);
     if (status != WAL_OK) {
-        code = cli_report(source->cli, source->name, status);
+        code = cli_report(source->cli, source->name, status, &error);
     }
     for (uint32_t i = 0; code <= CLI_NEGATIVE && i < 2; i++) {
         if (wal__session_dir_stream_path(dialect, i) != NULL) {
@@ -700,11 +702,12 @@ static int compare_path(const void *a, const void *b)
 
 static void list_items(struct export *export)
 {
+    struct wal_error error = CLI_ERROR_INIT;
     struct cli_sessions list;
     struct wal__source source;
 
-    for (cli_sessions_open(&list, export->view.store, NULL, export->view.cli->error);
-         cli_sessions_next(&list);) {
+    for (cli_sessions_open(&list, export->view.store, NULL, &error);
+         cli_sessions_next(&list, &error);) {
         struct item *item;
         item = CLI_ADD(export);
         *item = (struct item){
@@ -719,13 +722,13 @@ static void list_items(struct export *export)
                                     : NULL;
         }
     }
-    cli_check(export->view.cli, export->view.store_path, list.status);
+    cli_check(export->view.cli, export->view.store_path, list.status, &error);
 }
 
 /* Renames sources that share a path; a unique path is kept. */
 static void make_paths_unique(struct export *export)
 {
-    static struct cli_ids used_paths;
+    struct cli_ids used_paths = {.items = NULL};
     struct item *items = export->items;
 
     if (items == NULL) {
@@ -755,6 +758,7 @@ static void make_paths_unique(struct export *export)
         free(items[i].path);
         items[i].path = unique_path;
     }
+    cli_ids_deinit(&used_paths);
 }
 
 static const struct item *find_item(const struct export *export, struct wal_slice id)
@@ -765,6 +769,15 @@ static const struct item *find_item(const struct export *export, struct wal_slic
         }
     }
     return NULL;
+}
+
+static void free_items(struct export *export)
+{
+    for (size_t i = 0; i < export->count; i++) {
+        free(export->items[i].id);
+        free(export->items[i].path);
+    }
+    free(export->items);
 }
 
 static void write_json(const struct export *export, const struct item *item, const char *path,
@@ -808,7 +821,8 @@ static void print_result(const struct export *export, const struct item *item, c
         cli_print_name(stdout, cli_slice(path));
         printf(": session ");
         cli_print_name(stdout, cli_slice(item->id));
-        printf(", %s added\n", cli_counted(outcome->added, "line", "lines"));
+        printf(", %" PRIu64 " %s added\n", outcome->added,
+               cli_plural(outcome->added, "line", "lines"));
     }
     if (outcome->redacted > 0) {
         cli_error(cli, CLI_OK, item->id, "left out: %" PRIu64 " redacted %s", outcome->redacted,
@@ -819,8 +833,8 @@ static void print_result(const struct export *export, const struct item *item, c
     }
     if (outcome->native_count > 0) {
         cli_error(
-            cli, CLI_OK, item->id, "%s of the file; skipped",
-            cli_counted(outcome->native_count, "entry is not a line", "entries are not lines"));
+            cli, CLI_OK, item->id, "%" PRIu64 " %s of the file; skipped", outcome->native_count,
+            cli_plural(outcome->native_count, "entry is not a line", "entries are not lines"));
     }
 }
 
@@ -902,15 +916,16 @@ static int export_source(struct export *export, const struct item *item)
                                          .path = item->path}};
     struct convert_source *source = &several.source;
     struct convert_outcome outcome = {.added = 0};
+    struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
     char *path = NULL;
     int code = CLI_OK;
 
     if (item->path != NULL) {
-        status = wal_session_open(export->view.store, cli_slice(item->id), &source->session,
-                                  export->view.cli->error);
+        status =
+            wal_session_open(export->view.store, cli_slice(item->id), &source->session, &error);
         if (status != WAL_OK) {
-            return cli_report(export->view.cli, item->id, status);
+            return cli_report(export->view.cli, item->id, status, &error);
         }
         char *relative = relative_path(item, 0);
         path = join_path(export->view.root != NULL ? export->view.root : "", relative);
@@ -925,11 +940,10 @@ static int export_source(struct export *export, const struct item *item)
     free(path);
     if (code < CLI_USAGE && item->path != NULL && item->dir_dialect == NULL &&
         export->view.root != NULL) {
-        status = wal__source_files_visit(source->session, export_other_file, &several,
-                                         export->view.cli->error);
+        status = wal__source_files_visit(source->session, export_other_file, &several, &error);
         code = cli_worse_code(code, several.code);
         if (status != WAL_OK) {
-            code = cli_worse_code(code, cli_report(export->view.cli, item->id, status));
+            code = cli_worse_code(code, cli_report(export->view.cli, item->id, status, &error));
         }
     }
     wal_session_close(source->session);
@@ -1042,10 +1056,9 @@ int verb_export(struct cli *cli, int argc, char **argv)
         {.name = "stdout", .flag = &to_stdout},
         {.name = NULL},
     };
-    static struct export export;
+    struct export export = {.view.cli = cli};
     int code;
 
-    export.view.cli = cli;
     cli_parse(cli, argc, argv, options);
     cli_check_operands(cli, to_stdout ? 2 : 3, to_stdout ? 2 : 3);
     export.view.dialect = find_dialect(cli, dialect);
@@ -1068,6 +1081,8 @@ int verb_export(struct cli *cli, int argc, char **argv)
     if (export.view.summary != NULL) {
         convert_summary_end(&summary);
     }
+    free_items(&export);
+    free(sessions.items);
     return code;
 }
 
@@ -1077,6 +1092,7 @@ static int print_path(const struct export *export, struct wal_session *session, 
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
     const struct item *item = NULL;
+    char *relative;
     char *path;
 
     if (export->view.dialect != NULL) {
@@ -1088,8 +1104,11 @@ static int print_path(const struct export *export, struct wal_session *session, 
     if (item == NULL || item->path == NULL) {
         return cli_error(export->view.cli, CLI_NEGATIVE, name, "was not imported");
     }
-    path = join_path(export->view.root, cli_keep(relative_path(item, stream)));
-    convert_print_path(export->view.cli, cli_keep(path));
+    relative = relative_path(item, stream);
+    path = join_path(export->view.root, relative);
+    convert_print_path(export->view.cli, path);
+    free(relative);
+    free(path);
     return CLI_OK;
 }
 
@@ -1102,13 +1121,15 @@ int verb_path(struct cli *cli, int argc, char **argv)
         {.name = "stream", .number = &stream, .max = 255},
         {.name = NULL},
     };
-    static struct export export;
+    struct export export = {.view.cli = cli};
+    int code;
 
-    export.view.cli = cli;
     cli_parse_operands(cli, argc, argv, options, 4, 4);
     export.view.dialect = find_dialect(cli, dialect);
     export.view.root = cli->items[2];
     open_export(cli, &export);
     cli_use_session(cli, cli->items[3]);
-    return print_path(&export, cli->session, cli->items[3], (uint32_t)stream);
+    code = print_path(&export, cli->session, cli->items[3], (uint32_t)stream);
+    free_items(&export);
+    return code;
 }

@@ -46,7 +46,7 @@ struct open_view {
 struct session_state {
     int32_t status;         /* the last status reported, or WAL_OK */
     bool is_known;          /* `redacted` is valid */
-    uint64_t redacted;      /* redacted entries of the session */
+    uint64_t redacted;      /* count_redacted */
     uint64_t update_number; /* value of update_count at the last update */
 };
 
@@ -174,7 +174,9 @@ static void views_clear_failing(struct views *views, uint64_t update_count)
 
 /* ------------------------------------------------------------- session --- */
 
-static uint64_t count_entries(struct wal_session *session, uint32_t stream, uint32_t flags)
+/* *restored: wal_entry_cursor_restored. */
+static uint64_t count_entries(struct wal_session *session, uint32_t stream, uint32_t flags,
+                              uint64_t *restored)
 {
     const struct wal_entry_cursor_options options = {.struct_size = sizeof(options),
                                                      .mode = WAL_ENTRY_CURSOR_ALL,
@@ -185,18 +187,21 @@ static uint64_t count_entries(struct wal_session *session, uint32_t stream, uint
 
     if (wal_entry_cursor_open(session, &options, &cursor, NULL) == WAL_OK) {
         count = wal_entry_cursor_remaining(cursor);
+        *restored = wal_entry_cursor_restored(cursor);
     }
     wal_entry_cursor_close(cursor);
     return count;
 }
 
+/* The redacted entries, and twice the redactions that were undone: each change raises it. */
 static uint64_t count_redacted(struct wal_session *session)
 {
+    uint64_t restored = 0;
     uint64_t count = 0;
 
     for (uint32_t stream = 0; stream < 2; stream++) {
-        count += count_entries(session, stream, WAL_ENTRY_CURSOR_REDACTED) -
-                 count_entries(session, stream, 0);
+        count += count_entries(session, stream, WAL_ENTRY_CURSOR_REDACTED, &restored) -
+                 count_entries(session, stream, 0, &restored) + 2 * restored;
     }
     return count;
 }
@@ -272,12 +277,13 @@ static enum wal_status flush(struct views *views, struct open_view *open_view, c
 }
 
 /*
- * Updates the view of a listed session and prints the result. Returns true if the session has more
- * redacted entries than at its last update; sessions that share entries with it then need an update
+ * Updates the view of a listed session and prints the result. Returns true if other entries of it
+ * are redacted than at its last update; sessions that share entries with it then need an update
  * too. A session that was deleted meanwhile is ignored.
  */
 static bool views_update(struct views *views, const struct wal_session_info *info)
 {
+    struct wal_error error = CLI_ERROR_INIT;
     struct open_view *open_view;
     struct session_state *session_state;
     uint64_t update_number = ++views->update_count;
@@ -291,10 +297,10 @@ static bool views_update(struct views *views, const struct wal_session_info *inf
     open_view = find_slot(views, info->number);
     session_state = get_session_state(views, info->number);
     id = cli_copy_slice(info->id);
-    status = open_if_closed(views, open_view, info, views->target.cli->error);
+    status = open_if_closed(views, open_view, info, &error);
 
     if (status == WAL_OK) {
-        status = flush(views, open_view, id, views->target.cli->error);
+        status = flush(views, open_view, id, &error);
         open_view->update_number = update_number;
         open_view->time = when_steady_ms() / 1000;
     }
@@ -304,7 +310,7 @@ static bool views_update(struct views *views, const struct wal_session_info *inf
     }
     session_state->update_number = update_number;
     if (status != WAL_OK && session_state->status != status) {
-        convert_view_fail(&views->target, id, status, views->target.cli->error);
+        convert_view_fail(&views->target, id, status, &error);
     }
     set_status(views, session_state, status);
     if (open_view->number != 0) {
@@ -386,7 +392,7 @@ static enum wal_status add_relatives(struct wal_store *store,
 {
     struct cli_sessions list;
 
-    for (cli_sessions_open(&list, store, options, error); cli_sessions_next(&list);) {
+    for (cli_sessions_open(&list, store, options, error); cli_sessions_next(&list, error);) {
         bool is_fork = (list.info.flags & WAL_SESSION_FORK) != 0;
         if (options != NULL || (is_fork && cli_ids_find(ids, list.info.parent_id) != NULL)) {
             (void)cli_ids_get_or_add(ids, list.info.id);
@@ -589,7 +595,7 @@ static void reopen_store(struct follow *follow, enum wal_status status, struct w
 
     do {
         if (follow->reported_status != status) {
-            cli_report_error(follow->cli, follow->path, status, error);
+            cli_report(follow->cli, follow->path, status, error);
         }
         follow->reported_status = status;
         close_store(follow);
@@ -603,17 +609,18 @@ static void reopen_store(struct follow *follow, enum wal_status status, struct w
 
 static int follow_store(struct follow *follow)
 {
-    enum wal_status status = open_views(follow, follow->cli->error);
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status = open_views(follow, &error);
 
     if (status != WAL_OK) {
-        cli_report(follow->cli, follow->path, status);
+        cli_report(follow->cli, follow->path, status, &error);
         close_store(follow);
         return cli_exit_code(status);
     }
     while (!must_stop()) {
-        status = follow_once(follow, follow->cli->error);
+        status = follow_once(follow, &error);
         if (status != WAL_OK) {
-            reopen_store(follow, status, follow->cli->error);
+            reopen_store(follow, status, &error);
         } else if (follow->initial_scan == NULL) {
             follow->reported_status = WAL_OK;
         }
@@ -651,19 +658,20 @@ int verb_follow(struct cli *cli, int argc, char **argv)
         {.name = "dialect", .value = &dialect},
         {.name = NULL},
     };
-    static struct follow follow = {.retry_delay = 1};
+    struct follow follow = {.cli = cli, .retry_delay = 1};
     int code;
 
     cli_parse_operands(cli, argc, argv, options, 3, 3);
     check_dialect(cli, dialect);
     convert_check_root(cli, cli->items[2]);
     cli_permit_end(false);
-    follow.cli = cli;
     follow.path = cli->items[1];
     follow.views.target = (struct convert_view){
         .cli = cli, .store_path = follow.path, .dialect = dialect, .root = cli->items[2]};
     follow.views.open_views = cli_alloc(OPEN_VIEWS_MAX * sizeof(follow.views.open_views[0]));
     code = follow_store(&follow);
     views_close(&follow.views);
+    free(follow.views.open_views);
+    free(follow.views.sessions);
     return code;
 }

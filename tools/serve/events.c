@@ -35,7 +35,7 @@ enum change {
     ADDS,
     REPLACES, /* texts of a session */
     HIDES,    /* a session was deleted */
-    REDACTS   /* an entry, also of forks of the session */
+    REDACTS   /* an entry, also of forks of the session; or undoes that */
 };
 
 struct order_item {
@@ -77,7 +77,9 @@ static void add_item(struct order *order, struct order_item item)
 static enum change change_of(const struct wal_record *record)
 {
     if (record->kind != WAL_RECORD_ENTRY) {
-        return record->kind == WAL_RECORD_SESSION ? REPLACES : ADDS;
+        return record->kind == WAL_RECORD_SESSION    ? REPLACES
+               : record->kind == WAL_RECORD_RESTORED ? REDACTS
+                                                     : ADDS;
     }
     return cli_slice_equal(record->entry->type, cli_slice(WAL_TYPE_REDACTION)) ? REDACTS : ADDS;
 }
@@ -155,7 +157,8 @@ static enum wal_status read_records(struct order *order, struct wal_store *store
         }
     }
     /* Blobs stay where they are. */
-    return cli_tail_read_segment(store, &segment, order->after, 1, add_record, order, &lost, NULL);
+    return cli_tail_read_segment(store, &segment, WAL_RECORD_CURSOR_RESTORED, order->after, 1,
+                                 add_record, order, &lost, NULL);
 }
 
 /* --- states --------------------------------------------------------- */
@@ -258,7 +261,7 @@ static enum wal_status read_states(struct order *order, size_t records, struct w
     options.recorded_after = order->after;
     options.flags = is_trash ? WAL_SESSION_CURSOR_TRASH : 0U;
 
-    for (cli_sessions_open(&list, store, &options, NULL); cli_sessions_next(&list);) {
+    for (cli_sessions_open(&list, store, &options, NULL); cli_sessions_next(&list, NULL);) {
         struct wal_session *session = NULL;
 
         if (is_trash && is_in(order, list.info.last_sequence)) {
@@ -350,7 +353,7 @@ static enum wal_status known_read(struct known *known, struct wal_store *store)
         struct cli_sessions list;
 
         options.flags = pass == 0 ? 0U : WAL_SESSION_CURSOR_TRASH;
-        for (cli_sessions_open(&list, store, &options, NULL); cli_sessions_next(&list);) {
+        for (cli_sessions_open(&list, store, &options, NULL); cli_sessions_next(&list, NULL);) {
             add_known(known, list.info.number, list.info.id);
         }
         status = list.status;
@@ -573,6 +576,7 @@ static void write_record(struct renderer *renderer, const struct order_item *ite
     struct wal_record_cursor_options options = WAL_INIT(wal_record_cursor_options);
     struct wal_record record = WAL_INIT(wal_record);
 
+    options.flags = WAL_RECORD_CURSOR_RESTORED;
     options.payload_limit = REDACTION_MAX;
     if (renderer->records == NULL &&
         wal_record_cursor_open(renderer->store, &options, &renderer->records, NULL) != WAL_OK) {
@@ -588,6 +592,10 @@ static void write_record(struct renderer *renderer, const struct order_item *ite
             write_redacted(renderer, &record, file);
         }
         write_entry(renderer, &record, record.entry->id, record.sequence, file);
+        break;
+    case WAL_RECORD_RESTORED:
+        write_entry(renderer, &record, record.entry->id, 0, file);
+        write_session(renderer, &record, record.sequence, file);
         break;
     case WAL_RECORD_SESSION:
         write_session(renderer, &record, record.sequence, file);
@@ -720,7 +728,8 @@ enum {
 struct client {
     struct serve_feed *feed;
     struct MHD_Connection *connection;
-    LIST_ENTRY(client) list;
+    struct client *next;
+    struct client *previous;
     uint64_t position;
     uint64_t start;   /* where the events were when it connected */
     uint32_t session; /* its number; 0: all */
@@ -739,7 +748,7 @@ struct serve_feed {
     struct serve_server *server;
     pthread_t follower;
     pthread_mutex_t lock;
-    LIST_HEAD(, client) clients;
+    struct client *clients;
     size_t client_count;
     struct recent recent;
     bool is_stopping;
@@ -849,16 +858,15 @@ static void drop_rest(struct client *client)
 /* Drops events that were made before what they show was changed. */
 static void forget(struct serve_feed *feed, enum change change)
 {
-    struct client *client;
-
     if (change == ADDS) {
         return;
     }
     close_reading(feed, true);
     pthread_mutex_lock(&feed->lock);
     recent_drop(&feed->recent, UINT64_MAX);
-    LIST_FOREACH (client, &feed->clients, list) {
-        if (change != REPLACES && client->rest != NULL && client->has_events) {
+    for (struct client *client = feed->clients; client != NULL && change != REPLACES;
+         client = client->next) {
+        if (client->rest != NULL && client->has_events) {
             drop_rest(client);
             client->is_cut = true;
         }
@@ -923,9 +931,8 @@ static bool keeps_up(const struct client *client)
 static void drop_sent(struct serve_feed *feed)
 {
     uint64_t sent = feed->recent.end;
-    const struct client *client;
 
-    LIST_FOREACH (client, &feed->clients, list) {
+    for (const struct client *client = feed->clients; client != NULL; client = client->next) {
         if (keeps_up(client) && client->position < sent) {
             sent = client->position;
         }
@@ -938,9 +945,8 @@ static void wake_clients(struct serve_feed *feed)
 {
     const struct recent *recent = &feed->recent;
     int64_t now = when_steady_ms();
-    struct client *client;
 
-    LIST_FOREACH (client, &feed->clients, list) {
+    for (struct client *client = feed->clients; client != NULL; client = client->next) {
         if (!client->is_waiting) {
             continue;
         }
@@ -1122,7 +1128,14 @@ static void end_client(void *ctx)
     struct serve_feed *feed = client->feed;
 
     pthread_mutex_lock(&feed->lock);
-    LIST_REMOVE(client, list);
+    if (client->previous != NULL) {
+        client->previous->next = client->next;
+    } else {
+        feed->clients = client->next;
+    }
+    if (client->next != NULL) {
+        client->next->previous = client->previous;
+    }
     feed->client_count--;
     pthread_mutex_unlock(&feed->lock);
     drop_rest(client);
@@ -1166,7 +1179,11 @@ static struct client *add_client(struct serve_exchange *exchange, uint32_t sessi
     client->rest_size =
         (size_t)snprintf(client->rest, 128, "event: hello\ndata: {\"sequence\":%llu}\n\n",
                          (unsigned long long)client->position);
-    LIST_INSERT_HEAD(&feed->clients, client, list);
+    client->next = feed->clients;
+    if (client->next != NULL) {
+        client->next->previous = client;
+    }
+    feed->clients = client;
     feed->client_count++;
     pthread_mutex_unlock(&feed->lock);
     return client;
@@ -1246,7 +1263,7 @@ struct serve_feed *serve_feed_start(struct serve_server *server)
     struct serve_feed *feed;
 
     if (status != WAL_OK) {
-        (void)cli_report_error(server->cli, "serve", status, &error);
+        (void)cli_report(server->cli, "serve", status, &error);
         return NULL;
     }
     feed = cli_alloc(sizeof(*feed));

@@ -30,8 +30,9 @@ static void find_project(struct wal_store *store, struct wal_session_options *op
 void cli_use_or_create_session(struct cli *cli, const char *id)
 {
     struct wal_session_options wanted = WAL_INIT(wal_session_options);
+    struct wal_error error = CLI_ERROR_INIT;
     char found[CLI_PROJECT_SIZE];
-    enum wal_status status = wal_session_open(cli->store, cli_slice(id), &cli->session, cli->error);
+    enum wal_status status = wal_session_open(cli->store, cli_slice(id), &cli->session, &error);
 
     if (status == WAL_ENOTFOUND) {
         const char *directory = cli_keep_absolute(".");
@@ -40,9 +41,9 @@ void cli_use_or_create_session(struct cli *cli, const char *id)
         find_project(cli->store, &wanted, directory, found);
         wanted.id = cli_slice(id);
         wanted.cwd = cli_slice(directory);
-        status = wal_session_create(cli->store, &wanted, &cli->session, cli->error);
+        status = wal_session_create(cli->store, &wanted, &cli->session, &error);
     }
-    cli_check(cli, id, status);
+    cli_check(cli, id, status, &error);
 }
 
 int verb_create(struct cli *cli, int argc, char **argv)
@@ -61,6 +62,7 @@ int verb_create(struct cli *cli, int argc, char **argv)
         {.name = NULL},
     };
     struct wal_session_options wanted = WAL_INIT(wal_session_options);
+    struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
     char found[CLI_PROJECT_SIZE];
 
@@ -75,8 +77,8 @@ int verb_create(struct cli *cli, int argc, char **argv)
         cli_project_find(directory, true, found);
         find_project(cli->store, &wanted, directory, found);
     }
-    status = wal_session_create(cli->store, &wanted, &cli->session, cli->error);
-    cli_check(cli, id != NULL ? id : cli->items[1], status);
+    status = wal_session_create(cli->store, &wanted, &cli->session, &error);
+    cli_check(cli, id != NULL ? id : cli->items[1], status, &error);
     return cli_print_id(cli, cli->session);
 }
 
@@ -90,6 +92,7 @@ int verb_fork(struct cli *cli, int argc, char **argv)
         {.name = NULL},
     };
     struct wal_session_options wanted = WAL_INIT(wal_session_options);
+    struct wal_error error = CLI_ERROR_INIT;
     struct wal_session *copy = NULL;
     enum wal_status status;
     int code;
@@ -97,8 +100,8 @@ int verb_fork(struct cli *cli, int argc, char **argv)
     cli_begin_session(cli, argc, argv, options, 3, 3, 0);
     cli_complete_name(cli, 0, CLI_NAME_ENTRY, &at);
     wanted.id = cli_slice(id);
-    status = wal_session_fork(cli->session, cli_slice(at), &wanted, &copy, cli->error);
-    cli_check(cli, at != NULL ? at : cli->items[2], status);
+    status = wal_session_fork(cli->session, cli_slice(at), &wanted, &copy, &error);
+    cli_check(cli, at != NULL ? at : cli->items[2], status, &error);
     code = cli_print_id(cli, copy);
     wal_session_close(copy);
     return code;
@@ -118,7 +121,8 @@ static void print_deleted(const struct cli *cli, const char *id, const char *tit
             cli_print_text(stdout, cli_slice(title), 60, false);
             putchar(')');
         }
-        printf(" with %s", cli_counted(entries, "entry", "entries"));
+        printf(" with %llu %s", (unsigned long long)entries,
+               cli_plural(entries, "entry", "entries"));
         fputs(trashed ? " to the trash" : "", stdout);
         putchar('\n');
     } else {
@@ -136,17 +140,17 @@ static void print_deleted(const struct cli *cli, const char *id, const char *tit
 static void delete_one(struct cli *cli, const char *name, bool erase, struct cli_texts *files)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
-    enum wal_status status =
-        wal_session_open(cli->store, cli_slice(name), &cli->session, cli->error);
+    struct wal_error error = CLI_ERROR_INIT;
+    enum wal_status status = wal_session_open(cli->store, cli_slice(name), &cli->session, &error);
     const char *title;
 
-    cli_check(cli, name, status);
-    cli_check(cli, name, wal_session_get_info(cli->session, &info, cli->error));
+    cli_check(cli, name, status, &error);
+    cli_check(cli, name, wal_session_get_info(cli->session, &info, &error), &error);
     title = cli_keep_slice(info.title.size > 0 ? info.title : info.first_text);
     care_add_file(files, &info);
-    status = erase ? wal_session_delete(cli->session, cli->error)
-                   : wal_session_trash(cli->session, cli->error);
-    cli_check(cli, name, status);
+    status =
+        erase ? wal_session_delete(cli->session, &error) : wal_session_trash(cli->session, &error);
+    cli_check(cli, name, status, &error);
     print_deleted(cli, name, title, info.entries, !erase);
     wal_session_close(cli->session);
     cli->session = NULL;
@@ -161,7 +165,7 @@ int verb_delete(struct cli *cli, int argc, char **argv)
         {.name = "views", .flag = &views},
         {.name = NULL},
     };
-    static struct cli_texts files;
+    struct cli_texts files = {.items = NULL};
     const char **ids;
     int count = 0;
     int code = CLI_OK;
@@ -169,13 +173,14 @@ int verb_delete(struct cli *cli, int argc, char **argv)
     cli_parse_operands(cli, argc, argv, options, 3, argc);
     care_check_views(cli, erase, views);
     cli_use_store(cli, cli->items[1], 0);
-    ids = cli_keep(cli_alloc((size_t)cli->count * sizeof(ids[0])));
+    ids = cli_alloc((size_t)cli->count * sizeof(ids[0]));
     for (int i = 2; i < cli->count; i++) {
         struct wal_session_info info = WAL_INIT(wal_session_info);
+        struct wal_error error = CLI_ERROR_INIT;
         bool is_new;
 
         cli_use_session_exact(cli, cli->items[i]);
-        cli_check(cli, cli->items[i], wal_session_get_info(cli->session, &info, cli->error));
+        cli_check(cli, cli->items[i], wal_session_get_info(cli->session, &info, &error), &error);
         is_new = true;
         for (int j = 0; j < count; j++) {
             is_new = is_new && !cli_slice_equal(info.id, cli_slice(ids[j]));
@@ -194,6 +199,8 @@ int verb_delete(struct cli *cli, int argc, char **argv)
     } else if (!cli->json) {
         cli_print_command(cli, "undo: ", "undelete", ids, (size_t)count);
     }
+    cli_texts_deinit(&files);
+    free(ids);
     return code;
 }
 
@@ -217,6 +224,7 @@ static void print_changed(const struct cli *cli, struct wal_slice id, const char
 
 int verb_undelete(struct cli *cli, int argc, char **argv)
 {
+    struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
 
     cli_begin(cli, argc, argv, NULL, 3, argc, 0);
@@ -226,8 +234,8 @@ int verb_undelete(struct cli *cli, int argc, char **argv)
     for (int i = 2; i < cli->count; i++) {
         const struct wal_slice id = cli_slice(cli->items[i]);
 
-        status = wal_session_undelete(cli->store, id, cli->error);
-        cli_check(cli, cli->items[i], status);
+        status = wal_session_undelete(cli->store, id, &error);
+        cli_check(cli, cli->items[i], status, &error);
         print_changed(cli, id, "undeleted", true, "took the session ", " out of the trash");
     }
     return CLI_OK;
@@ -248,7 +256,7 @@ static int32_t apply(void *ctx, const struct wal_session_info *now,
     size_t capacity = target.size + merge->patch.size;
     size_t size = 0;
 
-    merge->buffer = cli_keep(cli_alloc(capacity));
+    merge->buffer = cli_realloc(merge->buffer, capacity);
     enum wal__json_status status =
         wal__json_merge(target, merge->patch, merge->buffer, capacity, &size);
     change->fields = WAL_CHANGE_METADATA;
@@ -260,12 +268,14 @@ static int32_t apply(void *ctx, const struct wal_session_info *now,
 static void update(const struct cli *cli, const char *patch)
 {
     struct wal_slice text = cli_slice(patch);
+    struct wal_error error = CLI_ERROR_INIT;
     struct merge merge = {
         .patch = {text.data, (size_t)text.size},
     };
-    enum wal_status status = wal_session_update(cli->session, apply, &merge, cli->error);
+    enum wal_status status = wal_session_update(cli->session, apply, &merge, &error);
 
-    cli_check(cli, cli->items[2], status);
+    free(merge.buffer);
+    cli_check(cli, cli->items[2], status, &error);
 }
 
 int verb_meta(struct cli *cli, int argc, char **argv)
@@ -276,6 +286,7 @@ int verb_meta(struct cli *cli, int argc, char **argv)
         {.name = NULL},
     };
     struct wal_session_info info = WAL_INIT(wal_session_info);
+    struct wal_error error = CLI_ERROR_INIT;
     struct wal__json_out json;
 
     cli_parse_operands(cli, argc, argv, options, 3, 3);
@@ -283,7 +294,7 @@ int verb_meta(struct cli *cli, int argc, char **argv)
     if (patch != NULL) {
         update(cli, patch);
     }
-    cli_check(cli, cli->items[2], wal_session_get_info(cli->session, &info, cli->error));
+    cli_check(cli, cli->items[2], wal_session_get_info(cli->session, &info, &error), &error);
     cli_json_init(&json, stdout);
     cli_json_raw(&json, info.metadata.size > 0 ? info.metadata : cli_slice("{}"));
     wal__json_out_newline(&json);
@@ -301,12 +312,13 @@ static int32_t set_title(void *ctx, const struct wal_session_info *now,
 
 int verb_title(struct cli *cli, int argc, char **argv)
 {
+    struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
 
     cli_begin_session(cli, argc, argv, NULL, 4, 4, 0);
     cli_check_size(cli, "TEXT", cli->items[3], CLI_TEXT_MAX);
-    status = wal_session_update(cli->session, set_title, cli->items[3], cli->error);
-    cli_check(cli, cli->items[2], status);
+    status = wal_session_update(cli->session, set_title, cli->items[3], &error);
+    cli_check(cli, cli->items[2], status, &error);
     return cli_print_done(cli, "title", cli->items[3], "the title is now");
 }
 
@@ -318,10 +330,11 @@ int verb_pin(struct cli *cli, int argc, char **argv)
         {.name = NULL},
     };
     struct wal_session_info info = WAL_INIT(wal_session_info);
+    struct wal_error error = CLI_ERROR_INIT;
 
     cli_begin_session(cli, argc, argv, options, 3, 3, 0);
     update(cli, off ? "{\"pinned\":null}" : "{\"pinned\":true}");
-    cli_check(cli, cli->items[2], wal_session_get_info(cli->session, &info, cli->error));
+    cli_check(cli, cli->items[2], wal_session_get_info(cli->session, &info, &error), &error);
     print_changed(cli, info.id, "pinned", !off,
                   off ? "unpinned the session " : "pinned the session ", "");
     return CLI_OK;
@@ -344,6 +357,7 @@ int verb_compact_session(struct cli *cli, int argc, char **argv)
     struct wal_session_options into = WAL_INIT(wal_session_options);
     struct wal_compact_options wanted = WAL_INIT(wal_compact_options);
     struct wal_append_result result = WAL_INIT(wal_append_result);
+    struct wal_error error = CLI_ERROR_INIT;
     struct wal_session *fork = NULL;
     enum wal_status status;
     size_t size = 0;
@@ -355,15 +369,16 @@ int verb_compact_session(struct cli *cli, int argc, char **argv)
     }
     cli_open(cli, 0);
     cli_complete_name(cli, 0, CLI_NAME_ENTRY, &first_kept);
-    summary = cli_keep(cli_read_file(cli, NULL, SUMMARY_MAX, " for a summary", &size));
+    summary = cli_read_file(cli, NULL, SUMMARY_MAX, " for a summary", &size);
     /* A final newline is added by the shell and not part of the summary. */
     size -= size > 0 && summary[size - 1] == '\n';
     into.id = cli_slice(id);
     wanted.first_kept = cli_slice(first_kept);
     wanted.summary = (struct wal_slice){summary, size};
     wanted.into = id != NULL ? &into : NULL;
-    status = wal_session_compact(cli->session, &wanted, &fork, &result, cli->error);
-    cli_check(cli, cli->items[2], status);
+    status = wal_session_compact(cli->session, &wanted, &fork, &result, &error);
+    free(summary);
+    cli_check(cli, cli->items[2], status, &error);
     cli_print_appended(cli, fork != NULL ? fork : cli->session, &result, NULL);
     wal_session_close(fork);
     return CLI_OK;
@@ -406,7 +421,8 @@ static void find_hidden(const struct cli *cli, const char *entry, struct cli_tex
         if (hides(cli->store, options.parent, entry, &info, &session)) {
             care_add_file(files, &info);
         }
-        for (cli_sessions_open(&list, cli->store, &options, NULL); cli_sessions_next(&list);) {
+        for (cli_sessions_open(&list, cli->store, &options, NULL);
+             cli_sessions_next(&list, NULL);) {
             if (hides(cli->store, list.info.id, entry, &info, &session)) {
                 cli_texts_add(ids, list.info.id);
             }
@@ -415,33 +431,80 @@ static void find_hidden(const struct cli *cli, const char *entry, struct cli_tex
     wal_session_close(session);
 }
 
+/* Shows the entry again. Its title does not come back: says how to give one. */
+static int undo_redaction(struct cli *cli, const char *entry)
+{
+    struct wal_session_info info = WAL_INIT(wal_session_info);
+    struct wal_error error = CLI_ERROR_INIT;
+    const char *words[] = {NULL, "TITLE"};
+    struct wal__json_out json;
+
+    cli_check(cli, entry, wal_session_unredact(cli->session, cli_slice(entry), &error), &error);
+    if (cli->json) {
+        cli_json_begin(&json);
+        cli_json_member_text(&json, "entryId", cli_slice(entry));
+        wal__json_out_member_bool(&json, "redacted", false);
+        wal__json_out_close_line(&json);
+        return CLI_OK;
+    }
+    fputs("restored the entry ", stdout);
+    cli_print_name(stdout, cli_slice(entry));
+    putchar('\n');
+    if (wal_session_get_info(cli->session, &info, NULL) == WAL_OK && info.title.size == 0) {
+        words[0] = cli_keep_slice(info.id);
+        cli_print_command(cli, "the session has no title: ", "title", words, 2);
+    }
+    return CLI_OK;
+}
+
+/* Prints the command that undoes the redaction. */
+static void print_undo(const struct cli *cli, const char *entry)
+{
+    struct wal_session_info info = WAL_INIT(wal_session_info);
+    const char *words[] = {NULL, entry};
+
+    if (wal_session_get_info(cli->session, &info, NULL) == WAL_OK) {
+        words[0] = cli_keep_slice(info.id);
+        cli_print_command(cli, "undo: ", "redact --undo", words, 2);
+    }
+}
+
 int verb_redact(struct cli *cli, int argc, char **argv)
 {
     const char *reason = NULL;
     bool erase = false;
     bool views = false;
+    bool undo = false;
     const struct cli_option options[] = {
+        {.name = "undo", .flag = &undo},
         {.name = "reason", .value = &reason, .max = CLI_TEXT_MAX, .may_be_empty = true},
         {.name = "erase", .flag = &erase},
         {.name = "views", .flag = &views},
         {.name = NULL},
     };
     struct wal_append_result result = WAL_INIT(wal_append_result);
-    static struct cli_texts hidden;
-    static struct cli_texts files;
+    struct wal_error error = CLI_ERROR_INIT;
+    struct cli_texts hidden = {.items = NULL};
+    struct cli_texts files = {.items = NULL};
     enum wal_status status;
     const char *entry;
+    int code;
 
     cli_parse_operands(cli, argc, argv, options, 4, 4);
     entry = cli->items[3];
     cli_check_id(cli, "ENTRY", entry);
     care_check_views(cli, erase, views);
+    if (undo && (reason != NULL || erase)) {
+        cli_fail(cli, CLI_USAGE, "--undo", "excludes --reason and --erase");
+    }
     cli_use_store(cli, cli->items[1], 0);
     cli_use_session_exact(cli, cli->items[2]);
     cli_complete_name(cli, 0, CLI_NAME_ENTRY, &entry);
-    status =
-        wal_session_redact(cli->session, cli_slice(entry), cli_slice(reason), &result, cli->error);
-    cli_check(cli, entry, status);
+    if (undo) {
+        return undo_redaction(cli, entry);
+    }
+    status = wal_session_redact(cli->session, cli_slice(entry), cli_slice(reason), &result, &error);
+    cli_check(cli, entry, status, &error);
     find_hidden(cli, entry, &hidden, &files);
     if (cli->json) {
         cli_print_appended(cli, cli->session, &result, NULL);
@@ -454,6 +517,12 @@ int verb_redact(struct cli *cli, int argc, char **argv)
             cli_print_name(stdout, cli_slice(hidden.items[i]));
         }
         fputs(hidden.count > 1 ? "\n" : "", stdout);
+        if (!erase) {
+            print_undo(cli, entry);
+        }
     }
-    return erase ? care_erase(cli, views, &files) : CLI_OK;
+    code = erase ? care_erase(cli, views, &files) : CLI_OK;
+    cli_texts_deinit(&hidden);
+    cli_texts_deinit(&files);
+    return code;
 }

@@ -49,6 +49,8 @@ append "$store" lone 0 40
     agentwal fork parent --at e20 --id child
     agentwal redact beta e7 --reason secret
     agentwal redact child e5 --reason secret
+    agentwal redact child e6
+    agentwal redact --undo child e6
     for i in 1 2 3; do
         agentwal meta alpha --merge '{"round":'$i'}'
         agentwal head alpha kept e$i

@@ -99,7 +99,7 @@ agentwal fork 55556666 --id fork-of-it >/dev/null
 agentwal fork fork-of-it --id third-fork >/dev/null
 code 0 agentwal redact fork-of-it first
 same "it is hidden in these sessions: $(basename "$file" .jsonl), fork-of-it, third-fork" \
-    "$(tail -n 1 stdout)" "what a redaction hides"
+    "$(sed -n 2p stdout)" "what a redaction hides"
 code 0 agentwal export --dialect source --session 55556666 exported
 grep -q ': left out: 1 redacted entry$' stderr || fail "nothing was left out: $(cat stderr)"
 code 0 agentwal export --dialect source --session 55556666 exported --json

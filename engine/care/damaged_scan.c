@@ -24,11 +24,6 @@ struct wal__damaged_bad_block {
     uint32_t session; /* 0: not known */
 };
 
-struct wal__damaged_block {
-    uint64_t offset; /* of the BLOCK; 0: none */
-    struct wal__buf records;
-};
-
 struct wal__damaged_blocks {
     const struct wal__heap *heap;
     struct wal__buf list; /* where each record is */
@@ -64,39 +59,55 @@ static void damaged_blocks_deinit(struct wal__damaged_blocks *blocks)
     }
 }
 
-/* Decodes a BLOCK into an entry of the cache; *fmt says why it cannot be. */
-static enum wal_status unpack(struct wal__damaged_block *kept, const struct wal__frame *frame,
-                              const uint8_t *payload, uint64_t offset, uint32_t *count,
-                              enum wal__fmt *fmt)
+enum wal_status wal__damaged_block_unpack(struct wal__damaged_block *block,
+                                          const struct wal__frame *frame, const uint8_t *payload,
+                                          uint64_t offset, enum wal__fmt *fmt)
 {
-    struct wal__block block;
+    struct wal__block decoded;
     uint8_t *out;
 
-    kept->offset = 0;
-    kept->records.size = 0;
-    *fmt = wal__block_decode(frame, payload, &block);
+    block->offset = 0;
+    block->records.size = 0;
+    *fmt = wal__block_decode(frame, payload, &decoded);
     if (*fmt != WAL__FMT_OK) {
         return WAL_OK;
     }
-    if (wal__buf_reserve(&kept->records, block.raw_size, &out) != WAL_OK) {
+    if (wal__buf_reserve(&block->records, decoded.raw_size, &out) != WAL_OK) {
         return WAL_ENOMEM;
     }
-    if (block.is_compressed) {
-        *fmt = wal__block_decompress(&block, out);
-    } else if (block.raw_size > 0) {
-        memcpy(out, block.data.data, block.raw_size);
+    if (decoded.is_compressed) {
+        *fmt = wal__block_decompress(&decoded, out);
+    } else if (decoded.raw_size > 0) {
+        memcpy(out, decoded.data.data, decoded.raw_size);
     }
     if (*fmt == WAL__FMT_OK) {
-        kept->records.size = block.raw_size;
-        kept->offset = offset;
-        *count = block.count;
+        block->records.size = decoded.raw_size;
+        block->offset = offset;
+        block->count = decoded.count;
     }
     return WAL_OK;
 }
 
-static struct wal__span records_of(const struct wal__damaged_block *kept)
+enum wal_status wal__damaged_block_read(struct wal__damaged_block *block,
+                                        struct wal__damaged_file *file, uint64_t salt,
+                                        uint64_t offset, bool *is_read)
 {
-    return (struct wal__span){kept->records.data, kept->records.size};
+    struct wal__frame frame;
+    struct wal__span payload;
+    enum wal_status status;
+    enum wal__fmt fmt;
+
+    *is_read = block->offset == offset;
+    if (*is_read) {
+        return WAL_OK;
+    }
+    payload = wal__damaged_file_read(file, salt, offset, WAL__FRAME_BLOCK, &frame);
+    if (payload.data == NULL) {
+        return WAL_OK;
+    }
+    status = wal__damaged_block_unpack(block, &frame, payload.data, offset, &fmt);
+    *is_read = status == WAL_OK && fmt == WAL__FMT_OK;
+    return status;
 }
 
 /* Adds the records of a BLOCK whose own checksums are valid. WAL_ENOMEM. */
@@ -112,11 +123,11 @@ static enum wal_status damaged_blocks_add(struct wal__damaged_blocks *blocks,
     struct wal__span ignored;
     struct wal__frame record;
     enum wal__fmt fmt;
-    uint32_t count = 0;
-    enum wal_status status = unpack(kept, frame, payload, offset, &count, &fmt);
+    enum wal_status status = wal__damaged_block_unpack(kept, frame, payload, offset, &fmt);
 
     if (status == WAL_OK && fmt == WAL__FMT_OK) {
-        wal__block_cursor_begin(&cursor, records_of(kept), count, segment->header.salt, offset);
+        wal__block_cursor_begin(&cursor, wal__damaged_block_records(kept), kept->count,
+                                segment->header.salt, offset);
     }
     while (status == WAL_OK && fmt == WAL__FMT_OK) {
         struct listed_record listed = {.offset = cursor.offset};
@@ -140,10 +151,7 @@ static const struct wal__damaged_block *find_block(struct wal__damaged_blocks *b
                                                    enum wal_status *status)
 {
     struct wal__damaged_block *kept;
-    struct wal__frame frame = {.type = WAL__FRAME_BLOCK};
-    struct wal__span payload;
-    uint32_t count;
-    enum wal__fmt fmt;
+    bool is_read;
 
     for (uint32_t i = 0; i < WAL__DAMAGED_BLOCKS; i++) {
         if (blocks->cache[i].offset == offset) {
@@ -152,12 +160,8 @@ static const struct wal__damaged_block *find_block(struct wal__damaged_blocks *b
     }
     kept = &blocks->cache[blocks->next];
     blocks->next = (blocks->next + 1) % WAL__DAMAGED_BLOCKS;
-    payload = wal__damaged_file_read(file, segment->header.salt, offset, WAL__FRAME_BLOCK, &frame);
-    if (payload.data == NULL) {
-        return NULL;
-    }
-    *status = unpack(kept, &frame, payload.data, offset, &count, &fmt);
-    return *status == WAL_OK && fmt == WAL__FMT_OK ? kept : NULL;
+    *status = wal__damaged_block_read(kept, file, segment->header.salt, offset, &is_read);
+    return is_read ? kept : NULL;
 }
 
 /* Passes the records that were added to the visitor, by ascending sequence number, each once.
@@ -182,8 +186,9 @@ static enum wal_status damaged_blocks_visit(struct wal__damaged_blocks *blocks,
             continue;
         }
         kept = find_block(blocks, segment, file, offset, &status);
-        if (kept != NULL && wal__block_record(records_of(kept), segment->header.salt,
-                                              list[i].offset, &frame, &payload) == WAL__FMT_OK) {
+        if (kept != NULL &&
+            wal__block_record(wal__damaged_block_records(kept), segment->header.salt,
+                              list[i].offset, &frame, &payload) == WAL__FMT_OK) {
             status = visitor->record(visitor->ctx, segment, &frame, offset, payload.data);
         }
     }
@@ -206,7 +211,7 @@ static enum wal_status report_progress(struct scan *scan, uint64_t end)
 {
     uint64_t from = scan->read_end;
 
-    if (end <= from) {
+    if (end <= from || scan->visitor->progress == NULL) {
         return WAL_OK;
     }
     scan->read_end = end;
@@ -219,6 +224,9 @@ static bool scan_range(void *ctx, const struct wal__scan_range *range)
     const struct wal__damaged_visitor *visitor = scan->visitor;
     uint64_t at = 0;
 
+    if (visitor->range != NULL) {
+        visitor->range(visitor->ctx, range);
+    }
     while (at < range->size && scan->status == WAL_OK) {
         struct wal__frame frame;
 
@@ -229,6 +237,9 @@ static bool scan_range(void *ctx, const struct wal__scan_range *range)
         if (wal__frame_is_sequenced(frame.type)) {
             scan->status = visitor->record(visitor->ctx, scan->segment, &frame, range->offset + at,
                                            range->bytes + at + WAL__FRAME_SIZE);
+        } else if (frame.type == WAL__FRAME_BLOCK && visitor->block != NULL) {
+            scan->status = visitor->block(visitor->ctx, scan->segment, &frame, range->offset + at,
+                                          range->bytes + at + WAL__FRAME_SIZE);
         } else if (frame.type == WAL__FRAME_BLOCK) {
             scan->status =
                 damaged_blocks_add(&scan->blocks, scan->segment, &frame, range->offset + at,
@@ -312,7 +323,7 @@ static void read_lost(struct scan *scan, struct wal__damaged_file *file,
             continue;
         }
         if (wal__frame_is_sequenced(frame.type)) {
-            scan->status = visitor->lost(visitor->ctx, &frame);
+            scan->status = visitor->lost(visitor->ctx, &frame, at);
         }
         if ((wal__frame_is_sequenced(frame.type) || frame.type == WAL__FRAME_BLOCK) &&
             scan->status == WAL_OK) {
@@ -376,9 +387,9 @@ static enum wal_status report_gap(struct wal__damaged_store *store,
     return WAL_OK;
 }
 
-/* Reports what ended the scan before the segment's end. */
+/* Reports what ended the scan before the segment's end, which was known_end before it. */
 static void report_verdict(struct scan *scan, const struct wal__damaged_file *file,
-                           const struct wal__scan_start *start)
+                           uint64_t known_end)
 {
     const struct wal__damaged_segment *segment = scan->segment;
     const struct wal__scan_result *facts = &scan->store->facts;
@@ -388,14 +399,9 @@ static void report_verdict(struct scan *scan, const struct wal__damaged_file *fi
                    "a frame of a newer format: nothing after it can be read");
     } else if (facts->verdict == WAL__VERDICT_READ_ERROR) {
         add_damage(scan, facts->error_offset, 0, "cannot be read");
-    } else if (start->capacity == segment->known_end && facts->end != segment->known_end &&
-               facts->verdict != WAL__VERDICT_DAMAGED) {
-        add_damage(scan, facts->end, segment->known_end - facts->end,
-                   "the log ends before the end that is recorded for it");
     }
-    if (scan->status == WAL_OK && segment->size < segment->known_end) {
-        add_damage(scan, segment->size, segment->known_end - segment->size,
-                   "the segment was truncated");
+    if (scan->status == WAL_OK && segment->size < known_end) {
+        add_damage(scan, segment->size, known_end - segment->size, "the segment was truncated");
     }
     if (scan->status == WAL_OK && file->bad_end != 0) {
         add_damage(scan, file->bad_offset, file->bad_end - file->bad_offset, "cannot be read");
@@ -416,9 +422,8 @@ static void add_bad_blocks(struct scan *scan)
     }
 }
 
-/* Takes what a first scan found. */
-static void finish_first(struct scan *scan, struct wal__damaged_file *file,
-                         const struct wal__scan_start *start)
+/* Takes what a first scan found, which ended at `limit` at the latest. */
+static void finish_first(struct scan *scan, struct wal__damaged_file *file, uint64_t limit)
 {
     struct wal__damaged_store *store = scan->store;
     struct wal__damaged_segment *segment = scan->segment;
@@ -433,9 +438,6 @@ static void finish_first(struct scan *scan, struct wal__damaged_file *file,
     }
     segment->last_sequence = facts->last_sequence;
     segment->chain = facts->chain;
-    if (!segment->is_pack && facts->pack_durable > store->pack_durable) {
-        store->pack_durable = facts->pack_durable;
-    }
     add_scan_damage(scan);
     if (scan->status == WAL_OK && store->damage_count > scan->first_damage) {
         bound_final_damage(scan);
@@ -443,12 +445,14 @@ static void finish_first(struct scan *scan, struct wal__damaged_file *file,
     add_bad_blocks(scan);
     for (uint32_t i = scan->first_damage; i < store->damage_count && scan->visitor->lost != NULL;
          i++) {
-        read_lost(scan, file, &store->damages[i], start->capacity);
+        read_lost(scan, file, &store->damages[i], limit);
     }
-    if (scan->status == WAL_OK) {
-        report_verdict(scan, file, start);
+    if (scan->status == WAL_OK && limit == segment->known_end && facts->end != limit &&
+        facts->verdict != WAL__VERDICT_NEWER && facts->verdict != WAL__VERDICT_READ_ERROR &&
+        facts->verdict != WAL__VERDICT_DAMAGED) {
+        add_damage(scan, facts->end, limit - facts->end,
+                   "the log ends before the end that is recorded for it");
     }
-    segment->has_damage = store->damage_count > scan->first_damage;
     /* A tail that has INDEX or SEAL ends before them. */
     if (facts->sealed_end != 0) {
         segment->known_end = facts->sealed_end;
@@ -457,19 +461,47 @@ static void finish_first(struct scan *scan, struct wal__damaged_file *file,
     }
 }
 
+/* Scans the segment in its file. */
+static void scan_file(struct scan *scan, struct wal__damaged_file *file, bool is_first)
+{
+    const struct wal__scan_sink sink = {scan, scan_range, is_first ? scan_lost_session : NULL};
+    const struct wal__scan_source bytes = {file, wal__damaged_file_fetch};
+    struct wal__scan_start start;
+
+    scan->first_damage = scan->store->damage_count;
+    damaged_blocks_init(&scan->blocks, scan->store->env.heap);
+    wal__damaged_init_start(scan->segment, &start);
+    wal__scan(&bytes, &sink, &start, &scan->store->facts);
+    if (scan->status == WAL_OK) {
+        scan->status = damaged_blocks_visit(&scan->blocks, scan->segment, file, scan->visitor);
+    }
+    if (is_first && scan->status == WAL_OK) {
+        finish_first(scan, file, start.capacity);
+    }
+    damaged_blocks_deinit(&scan->blocks);
+}
+
+enum wal_status wal__damaged_scan_file(struct wal__damaged_store *store,
+                                       struct wal__damaged_segment *segment,
+                                       struct wal__damaged_file *file,
+                                       const struct wal__damaged_visitor *visitor)
+{
+    struct scan scan = {.store = store, .segment = segment, .visitor = visitor};
+
+    scan_file(&scan, file, true);
+    return scan.status;
+}
+
 enum wal_status wal__damaged_scan(struct wal__damaged_store *store,
                                   struct wal__damaged_segment *segment,
                                   const struct wal__damaged_visitor *visitor)
 {
     struct scan scan = {.store = store, .segment = segment, .visitor = visitor};
+    const uint64_t known_end = segment->known_end;
     bool is_first = !segment->is_scanned;
-    const struct wal__scan_sink sink = {&scan, scan_range, is_first ? scan_lost_session : NULL};
     struct wal__damaged_file file;
-    const struct wal__scan_source bytes = {&file, wal__damaged_file_fetch};
-    struct wal__scan_start start;
 
     scan.status = is_first ? report_gap(store, segment) : WAL_OK;
-    scan.first_damage = store->damage_count;
     if (scan.status != WAL_OK) {
         return scan.status;
     }
@@ -483,19 +515,17 @@ enum wal_status wal__damaged_scan(struct wal__damaged_store *store,
     if (scan.status != WAL_OK) {
         return scan.status;
     }
-    damaged_blocks_init(&scan.blocks, store->env.heap);
-    wal__damaged_init_start(segment, &start);
-    wal__scan(&bytes, &sink, &start, &store->facts);
-    if (scan.status == WAL_OK) {
-        scan.status = damaged_blocks_visit(&scan.blocks, segment, &file, visitor);
-    }
+    scan_file(&scan, &file, is_first);
     if (is_first && scan.status == WAL_OK) {
-        finish_first(&scan, &file, &start);
+        report_verdict(&scan, &file, known_end);
+        segment->has_damage = store->damage_count > scan.first_damage;
+        if (!segment->is_pack && store->facts.pack_durable > store->pack_durable) {
+            store->pack_durable = store->facts.pack_durable;
+        }
     }
     if (scan.status == WAL_OK) {
         scan.status = file.out_of_memory ? WAL_ENOMEM : report_progress(&scan, segment->size);
     }
-    damaged_blocks_deinit(&scan.blocks);
     wal__damaged_file_close(&file);
     return scan.status;
 }

@@ -42,25 +42,31 @@ static enum wal_status take_file(struct wal__damaged_file *file, const struct wa
     status = env->io->stat(env->io->ctx, opened, &stat, &err);
     if (status != WAL_OK) {
         wal__damaged_file_close(file);
+        file->error = err;
         return status;
     }
     file->size = stat.size;
     return WAL_OK;
 }
 
+enum wal_status wal__damaged_path_open(struct wal__damaged_file *file, const struct wal__env *env,
+                                       const char *path, int flags)
+{
+    struct wal__file *opened = NULL;
+    enum wal_status status;
+
+    memset(file, 0, sizeof(*file));
+    status = env->io->open(env->io->ctx, path, flags, &opened, &file->error);
+    return status == WAL_OK ? take_file(file, env, opened, false) : status;
+}
+
 enum wal_status wal__damaged_file_open(struct wal__damaged_file *file, const struct wal__env *env,
                                        const char *name)
 {
-    const struct wal__io *io = env->io;
     char path[WAL__PATH_MAX];
-    struct wal__file *opened = NULL;
-    enum wal_status status;
-    int err = 0;
 
     wal__env_path(env, path, "%s", name);
-    memset(file, 0, sizeof(*file));
-    status = io->open(io->ctx, path, 0, &opened, &err);
-    return status == WAL_OK ? take_file(file, env, opened, false) : status;
+    return wal__damaged_path_open(file, env, path, 0);
 }
 
 enum wal_status wal__damaged_segment_open(struct wal__damaged_file *file,
@@ -97,11 +103,19 @@ static void slide_window(struct wal__damaged_file *file, uint64_t offset)
     window->size = kept;
 }
 
+/* Notes why bytes cannot be had. */
+static void fail_fetch(struct wal__damaged_file *file, uint64_t offset, int error)
+{
+    file->error = error;
+    file->error_offset = offset;
+}
+
 /* Replaces an unreadable block by filler bytes. */
-static void skip_block(struct wal__damaged_file *file, size_t size)
+static void skip_block(struct wal__damaged_file *file, size_t size, int error)
 {
     uint64_t at = file->offset + file->window.size;
 
+    fail_fetch(file, at, error);
     memset(file->window.data + file->window.size, FILLER, size);
     file->window.size += size;
     if (file->bad_end == 0 || at < file->bad_offset) {
@@ -131,11 +145,12 @@ static bool fill_window(struct wal__damaged_file *file, size_t min, size_t max)
                 WAL_OK &&
             io->pread(io->ctx, file->file, window->data + window->size, block, at, &got, &err) !=
                 WAL_OK) {
-            skip_block(file, block);
+            skip_block(file, block, err);
             continue;
         }
         if (got == 0) {
-            return false; /* the file is shorter now */
+            fail_fetch(file, at, ENODATA); /* the file is shorter now */
+            return false;
         }
         window->size += got;
     }
@@ -150,6 +165,7 @@ const uint8_t *wal__damaged_file_fetch(void *ctx, uint64_t offset, uint64_t size
     uint8_t *end;
 
     if (offset > file->size || size > file->size - offset) {
+        fail_fetch(file, offset, ENODATA);
         return NULL;
     }
     if (offset >= file->offset && offset + size <= file->offset + window->size) {
@@ -161,6 +177,7 @@ const uint8_t *wal__damaged_file_fetch(void *ctx, uint64_t offset, uint64_t size
     slide_window(file, offset);
     if (wal__buf_reserve(window, (size_t)want - window->size, &end) != WAL_OK) {
         file->out_of_memory = true;
+        fail_fetch(file, offset, ENOMEM);
         return NULL;
     }
     return fill_window(file, (size_t)size, (size_t)want) ? window->data : NULL;

@@ -38,11 +38,15 @@ struct wal__damaged_file {
     uint64_t offset;
     uint64_t bad_offset; /* start of the first unreadable block */
     uint64_t bad_end;    /* end of the last unreadable block; 0: none */
-    bool out_of_memory;  /* a fetch failed for lack of memory */
+    int error;           /* errno value of the open, or of the last failed fetch; or 0 */
+    uint64_t error_offset;
+    bool out_of_memory; /* a fetch failed for lack of memory */
 };
 
-/* Opens the file `name` below env->root. A zeroed or failed one may be closed. Errors: those of
- * struct wal__io's open. */
+/* Opens the file at a path, or `name` below env->root. flags: 0 or WAL__IO_FOLLOW. A zeroed or
+ * failed one may be closed. Errors: those of struct wal__io's open. */
+enum wal_status wal__damaged_path_open(struct wal__damaged_file *file, const struct wal__env *env,
+                                       const char *path, int flags) WAL_MUST_USE;
 enum wal_status wal__damaged_file_open(struct wal__damaged_file *file, const struct wal__env *env,
                                        const char *name) WAL_MUST_USE;
 void wal__damaged_file_close(struct wal__damaged_file *file);
@@ -56,6 +60,29 @@ const uint8_t *wal__damaged_file_fetch(void *ctx, uint64_t offset, uint64_t size
  * span if there is no valid frame of that type. */
 struct wal__span wal__damaged_file_read(struct wal__damaged_file *file, uint64_t salt,
                                         uint64_t offset, uint8_t type, struct wal__frame *frame);
+
+/* The records of one BLOCK, decompressed. wal__buf_init of `records` makes it empty. */
+struct wal__damaged_block {
+    uint64_t offset; /* of the BLOCK; 0: none */
+    uint32_t count;
+    struct wal__buf records;
+};
+
+static inline struct wal__span wal__damaged_block_records(const struct wal__damaged_block *block)
+{
+    return (struct wal__span){block->records.data, block->records.size};
+}
+
+/* Decodes the BLOCK at `offset`, whose checksums are valid; *fmt says why it cannot be. The records
+ * are copied. WAL_ENOMEM. damaged_scan.c */
+enum wal_status wal__damaged_block_unpack(struct wal__damaged_block *block,
+                                          const struct wal__frame *frame, const uint8_t *payload,
+                                          uint64_t offset, enum wal__fmt *fmt) WAL_MUST_USE;
+/* Reads the BLOCK at an offset of the file, unless it is the one that *block has; *is_read is false
+ * if it cannot be read. WAL_ENOMEM. */
+enum wal_status wal__damaged_block_read(struct wal__damaged_block *block,
+                                        struct wal__damaged_file *file, uint64_t salt,
+                                        uint64_t offset, bool *is_read) WAL_MUST_USE;
 
 enum {
     WAL__DAMAGED_NAME_SIZE = 40,
@@ -156,13 +183,20 @@ struct wal__damaged_store {
 /* What a scan passes to its caller. A status other than WAL_OK stops it. */
 struct wal__damaged_visitor {
     void *ctx;
+    /* Whole groups, of which the records follow. Optional. */
+    void (*range)(void *ctx, const struct wal__scan_range *range);
     /* A sequenced record with valid checksums. */
     enum wal_status (*record)(void *ctx, const struct wal__damaged_segment *segment,
                               const struct wal__frame *frame, uint64_t offset,
                               const uint8_t *payload);
+    /* A BLOCK with valid checksums. NULL: its records are passed to `record`, after all others and
+     * by ascending sequence number, with the BLOCK's offset. */
+    enum wal_status (*block)(void *ctx, const struct wal__damaged_segment *segment,
+                             const struct wal__frame *frame, uint64_t offset,
+                             const uint8_t *payload);
     /* A record whose header is valid and whose payload is lost. Optional. */
-    enum wal_status (*lost)(void *ctx, const struct wal__frame *frame);
-    /* `size` further bytes were read. */
+    enum wal_status (*lost)(void *ctx, const struct wal__frame *frame, uint64_t offset);
+    /* `size` further bytes were read. Optional. */
     enum wal_status (*progress)(void *ctx, uint64_t size);
 };
 
@@ -206,6 +240,13 @@ enum wal_status wal__damaged_end_pack(struct wal__damaged_store *store) WAL_MUST
 enum wal_status wal__damaged_scan(struct wal__damaged_store *store,
                                   struct wal__damaged_segment *segment,
                                   const struct wal__damaged_visitor *visitor) WAL_MUST_USE;
+
+/* The first scan of a segment whose file is open, without the damage before the segment and at its
+ * end: a part of wal__damaged_scan. Of *store it uses env, and sets facts and damages. */
+enum wal_status wal__damaged_scan_file(struct wal__damaged_store *store,
+                                       struct wal__damaged_segment *segment,
+                                       struct wal__damaged_file *file,
+                                       const struct wal__damaged_visitor *visitor) WAL_MUST_USE;
 
 /* Returns the payload of the segment's INDEX frame, or the bytes of its file
  * below index/; an empty span if there is none. Valid until the caller closes

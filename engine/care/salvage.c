@@ -1147,7 +1147,8 @@ static enum wal_status copy_record(void *ctx, const struct wal__damaged_segment 
 /* Copies the log from the oldest segment to the newest. */
 static void copy_log(struct wal__salvage *salvage)
 {
-    const struct wal__damaged_visitor visitor = {salvage, copy_record, NULL, wal__salvage_progress};
+    const struct wal__damaged_visitor visitor = {
+        .ctx = salvage, .record = copy_record, .progress = wal__salvage_progress};
     struct wal__damaged_store *damaged = &salvage->damaged;
 
     for (struct wal__damaged_segment *segment = wal__damaged_first(&damaged->log);

@@ -419,10 +419,11 @@ static enum wal_status plan_record(void *ctx, const struct wal__damaged_segment 
 
 /* --- lost records --------------------------------------------------------- */
 
-static enum wal_status plan_lost(void *ctx, const struct wal__frame *frame)
+static enum wal_status plan_lost(void *ctx, const struct wal__frame *frame, uint64_t offset)
 {
     struct wal__salvage *salvage = ctx;
 
+    (void)offset;
     if (frame->session != 0) {
         (void)wal__salvage_get_session(salvage, frame->session);
     }
@@ -688,8 +689,10 @@ void wal__salvage_report_damage(struct wal__salvage *salvage, uint32_t from)
 
 void wal__salvage_plan(struct wal__salvage *salvage)
 {
-    const struct wal__damaged_visitor visitor = {salvage, plan_record, plan_lost,
-                                                 wal__salvage_progress};
+    const struct wal__damaged_visitor visitor = {.ctx = salvage,
+                                                 .record = plan_record,
+                                                 .lost = plan_lost,
+                                                 .progress = wal__salvage_progress};
     struct wal__damaged_store *damaged = &salvage->damaged;
     enum wal_status status = WAL_OK;
 
@@ -965,8 +968,9 @@ static enum wal_status lose_content(struct wal__salvage *salvage, uint64_t diges
     return wal__hashmap_add(&salvage->lost_blobs, digest_hash, 0);
 }
 
-static enum wal_status lose_record(void *ctx, const struct wal__frame *frame)
+static enum wal_status lose_record(void *ctx, const struct wal__frame *frame, uint64_t offset)
 {
+    (void)offset;
     return lose_content(ctx, frame->id_hash);
 }
 
@@ -1027,8 +1031,10 @@ static void report_bad_blob(struct wal__salvage *salvage, const struct wal__salv
 
 void wal__salvage_blobs(struct wal__salvage *salvage)
 {
-    const struct wal__damaged_visitor visitor = {salvage, copy_blob, lose_record,
-                                                 wal__salvage_progress};
+    const struct wal__damaged_visitor visitor = {.ctx = salvage,
+                                                 .record = copy_blob,
+                                                 .lost = lose_record,
+                                                 .progress = wal__salvage_progress};
     struct wal__damaged_store *damaged = &salvage->damaged;
     uint32_t found = damaged->damage_count;
     enum wal_status status = WAL_OK;

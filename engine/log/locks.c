@@ -10,7 +10,7 @@
  * Three locks of each log are waited for: append, sync and preallocation. A waiter counts itself,
  * tries once more, and sleeps on the wait word; the holder unlocks first and then looks at the
  * count, so that no wakeup is lost; and it looks every 5 ms in any case. A holder that runs gets 20
- * times the lock timeout, one that does not run gets it once.
+ * times the lock timeout, a stopped one gets it once, one whose name is not there twice.
  *
  * The sync lock is different: a process that is stopped while it syncs must not keep all others
  * from being durable. So it has a byte for each round, and a waiter whose wait ends begins the next
@@ -36,7 +36,7 @@
 
 enum {
     POLL_INTERVAL_NS = 5000000, /* between two tries for a lock */
-    IDLE_NS_MIN = 10000000,     /* that a holder is seen not to run */
+    IDLE_NS_MIN = 10000000,     /* that a holder is seen stopped */
     RUNNING_FACTOR = 20,        /* times the lock timeout, while the holder runs */
     PAUSE_NS = 1000000,         /* between two looks at a guard or a claim */
     ENTER_ATTEMPTS = 1000,      /* each meets the end of a wait: it lasts no time */
@@ -102,12 +102,14 @@ static enum wal_status fail_locked(struct wal__control *control, uint64_t byte, 
                                    struct wal_error *error)
 {
     uint32_t holder = atomic_load(holder_of(control, byte, log_id));
-    enum wal_status status;
+    enum wal_status status =
+        holder == 0 ? wal__fail_at(error, WAL_ELOCKED, 0, control->path, byte,
+                                   "another process holds the store's lock")
+                    : wal__fail_at(error, WAL_ELOCKED, 0, control->path, byte,
+                                   "process %u holds the store's lock; it may be stopped: "
+                                   "continue or end it",
+                                   holder);
 
-    status = wal__fail_at(error, WAL_ELOCKED, 0, control->path, byte,
-                          "process %u holds the store's lock; it may be stopped: "
-                          "continue or end it",
-                          holder);
     wal__error_set_holder(error, (int32_t)holder);
     return status;
 }
@@ -183,7 +185,8 @@ struct wait {
 
 /* Returns whether the wait has expired: after the lock timeout, unless the holder runs. It may be
  * slow, and to be refused for that helps nobody. One look does not suffice: a holder may be about
- * to publish its name. */
+ * to publish its name. Where the name is of nobody it is given the lock timeout for that: on a busy
+ * machine it may have no processor for long. */
 static bool wait_is_over(struct wal__control *control, uint64_t byte, uint32_t log_id,
                          struct wait *wait)
 {
@@ -191,6 +194,7 @@ static bool wait_is_over(struct wal__control *control, uint64_t byte, uint32_t l
     uint64_t timeout_ns = (uint64_t)control->env->lock_timeout_ms * 1000000;
     uint64_t now = io->monotonic_ns(io->ctx);
     uint32_t holder = atomic_load(holder_of(control, byte, log_id));
+    uint64_t idle_ns = io->process_is_stopped(io->ctx, holder) ? IDLE_NS_MIN : timeout_ns;
 
     if (now - wait->since_ns < timeout_ns) {
         return false;
@@ -202,7 +206,7 @@ static bool wait_is_over(struct wal__control *control, uint64_t byte, uint32_t l
         wait->idle_holder = holder;
     }
     return now - wait->since_ns >= timeout_ns * RUNNING_FACTOR ||
-           (wait->idle_since_ns != 0 && now - wait->idle_since_ns >= IDLE_NS_MIN);
+           (wait->idle_since_ns != 0 && now - wait->idle_since_ns >= idle_ns);
 }
 
 /* Tries until the wait expires. The wait word is read before each try, so that an unlock in between

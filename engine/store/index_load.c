@@ -212,6 +212,14 @@ static enum wal_status check_index_names(struct wal__core *core, uint64_t snapsh
     return WAL_OK;
 }
 
+/* Whether another process has ended the tail since the chain was listed: a snapshot of its records
+ * may be of all segments up to it. */
+static bool tail_has_ended(const struct wal__core *core)
+{
+    return !core->control.is_first_opener &&
+           wal__log_newest_id(&core->log) != core->log.tail_segment->id;
+}
+
 /* Whether the snapshot belongs to this segment chain. Its positions are stale when segments were
  * rewritten since. */
 static bool is_of_chain(struct wal__core *core, const struct wal__snapshot *snapshot,
@@ -221,6 +229,7 @@ static bool is_of_chain(struct wal__core *core, const struct wal__snapshot *snap
 
     return wal__log_segment(&core->log, id) != NULL &&
            snapshot->header.generation == wal__log_generation(&core->log) &&
+           !(id == core->log.tail_segment->id && tail_has_ended(core)) &&
            indexes_complete(core, count, id);
 }
 
@@ -512,9 +521,12 @@ static enum wal_status load_tail(struct wal__core *core, struct wal__tail_state 
  * much of it. */
 static void fold_loaded(struct wal__core *core, uint32_t rank, uint32_t before)
 {
-    if (core->writes_catalogue && rank < wal__log_segment_count(&core->log) &&
+    const struct wal__segment *next =
+        rank < wal__log_segment_count(&core->log) ? wal__log_segment_at(&core->log, rank) : NULL;
+
+    if (core->writes_catalogue && next != NULL && next->has_open &&
         (rank == before || wal__catalogue_overlay_size(&core->catalogue) > core->fold.loaded_max)) {
-        wal__core_fold_base(core, wal__log_segment_at(&core->log, rank));
+        wal__core_fold_base(core, next);
     }
 }
 

@@ -52,8 +52,9 @@ static void begin(struct import *import)
 {
     const struct wal_open_options options = {.struct_size = sizeof(options),
                                              .flags = WAL_OPEN_MEMORY};
+    static struct wal_error error = CLI_ERROR_INIT;
 
-    *import = (struct import){.cli = {.tool = "test", .json = true}};
+    *import = (struct import){.cli = {.tool = "test", .error = &error, .json = true}};
     assert_ok(wal_open(NULL, &options, &import->store, NULL));
     import->fd = open("file", O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     assert_true(import->fd >= 0);

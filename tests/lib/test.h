@@ -14,6 +14,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -45,6 +46,18 @@ void test_register_file(struct test_file *file);
 /* A random number. The first one in a file follows from AGENTWAL_SEED, or 1, and prints that. One
  * thread. */
 uint64_t test_random(void);
+
+/* Calls end(arg) when the test ends, before its tear-down, the last one first. Any thread. */
+void test_at_end(void (*end)(void *arg), void *arg);
+/* Zeroes, which are freed when the test ends. */
+void *test_memory(size_t size);
+/* The bytes of a file with a zero after them, as test_memory. */
+char *test_file(const char *path, size_t *size);
+/* For a test that does much: ends at once what was noted last of arg, false: nothing was; or all
+ * that was noted since the mark. */
+bool test_end_now(const void *arg);
+uint64_t test_mark(void);
+void test_end_since(uint64_t mark);
 
 /* Each test begins with set_up and ends with tear_down, or null. */
 #define TEST_WITH(name, set_up, tear_down)                                          \

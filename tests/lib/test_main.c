@@ -3,6 +3,7 @@
  */
 #include "tests/lib/test.h"
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "format/bytes/assert.h"
 #include "tests/lib/rng.h"
 
 /* In the order of registration, which is that of the linker for files. */
@@ -19,6 +21,20 @@ static struct test_file *files;
 
 static uint64_t random_state;
 static bool is_seeded;
+
+/* The tests that are run; the one that runs is before `next`. */
+static const struct test **chosen;
+static size_t next;
+
+struct ending {
+    void (*end)(void *arg);
+    void *arg;
+    uint64_t number;
+    struct ending *before;
+};
+
+static struct ending *last_ending;
+static pthread_mutex_t endings_lock = PTHREAD_MUTEX_INITIALIZER;
 
 void test_register(struct test *test)
 {
@@ -39,6 +55,106 @@ uint64_t test_random(void)
         is_seeded = true;
     }
     return rng_next(&random_state);
+}
+
+static uint64_t mark_locked(void)
+{
+    return last_ending != NULL ? last_ending->number : 0;
+}
+
+void test_at_end(void (*end)(void *arg), void *arg)
+{
+    struct ending *ending = calloc(1, sizeof(*ending));
+
+    WAL__ASSERT(ending != NULL && next > 0);
+    (void)pthread_mutex_lock(&endings_lock);
+    *ending = (struct ending){end, arg, mark_locked() + 1, last_ending};
+    last_ending = ending;
+    (void)pthread_mutex_unlock(&endings_lock);
+}
+
+uint64_t test_mark(void)
+{
+    uint64_t mark;
+
+    (void)pthread_mutex_lock(&endings_lock);
+    mark = mark_locked();
+    (void)pthread_mutex_unlock(&endings_lock);
+    return mark;
+}
+
+/* Ends the last one that is newer than the mark and of arg, or null: of any. */
+static bool end_one(uint64_t mark, const void *arg)
+{
+    struct ending **at = &last_ending;
+    struct ending *found;
+
+    (void)pthread_mutex_lock(&endings_lock);
+    while (*at != NULL && arg != NULL && (*at)->arg != arg) {
+        at = &(*at)->before;
+    }
+    found = *at != NULL && (*at)->number > mark ? *at : NULL;
+    if (found != NULL) {
+        *at = found->before;
+    }
+    (void)pthread_mutex_unlock(&endings_lock);
+    if (found != NULL) {
+        found->end(found->arg);
+        free(found);
+    }
+    return found != NULL;
+}
+
+void test_end_since(uint64_t mark)
+{
+    while (end_one(mark, NULL)) {
+    }
+}
+
+bool test_end_now(const void *arg)
+{
+    return arg != NULL && end_one(0, arg);
+}
+
+void *test_memory(size_t size)
+{
+    void *memory = calloc(1, size > 0 ? size : 1);
+
+    WAL__ASSERT(memory != NULL);
+    test_at_end(free, memory);
+    return memory;
+}
+
+char *test_file(const char *path, size_t *size)
+{
+    FILE *file = fopen(path, "re");
+    char *bytes;
+
+    if (file == NULL) {
+        fail_msg("%s cannot be opened", path);
+    }
+    (void)fseek(file, 0, SEEK_END);
+    *size = (size_t)ftell(file);
+    rewind(file);
+    bytes = test_memory(*size + 1);
+    assert_int_equal(fread(bytes, 1, *size, file), *size);
+    (void)fclose(file);
+    return bytes;
+}
+
+static int begin_test(void **state)
+{
+    const CMFixtureFunction set_up = chosen[next++]->unit.setup_func;
+
+    return set_up != NULL ? set_up(state) : 0;
+}
+
+static int end_test(void **state)
+{
+    const CMFixtureFunction tear_down = chosen[next - 1]->unit.teardown_func;
+
+    test_end_since(0);
+    return tear_down != NULL ? tear_down(state) : 0;
 }
 
 /* Whether `path` is the file `name`.c in some folder. */
@@ -85,21 +201,27 @@ static int run(const char *path, const char *name)
     }
     is_seeded = false;
     units = calloc(count, sizeof(*units));
-    if (units == NULL) {
-        return 1;
+    chosen = calloc(count, sizeof(const struct test *));
+    if (units == NULL || chosen == NULL) {
+        abort();
     }
     count = 0;
     for (struct test *test = tests; test != NULL; test = test->next) {
         if (is_chosen(test, path, name)) {
-            units[count++] = test->unit;
+            chosen[count] = test;
+            units[count] = test->unit;
+            units[count].setup_func = begin_test;
+            units[count++].teardown_func = end_test;
         }
     }
+    next = 0;
     if (file->run_before != NULL && name == NULL) {
         failed = file->run_before();
     }
     /* The macro without an underscore counts an array. */
     failed += _cmocka_run_group_tests(path, units, count, file->set_up, file->tear_down);
     free(units);
+    free(chosen);
     return failed;
 }
 

@@ -56,13 +56,10 @@ LAYERS = {
     "tools/terminal/": [],
     "tools/cli/": TOOL[:-1],
     "tools/project/": TOOL,
-    # Reads the files of a store without the engine.
-    "tools/store_file/": TOOL + BYTES,
     # What a session shows: to the page, to programs, on a terminal.
     "tools/shown/": TOOL + BYTES + ["tools/usage/"],
-    "tools/walcat/": TOOL + BYTES + ["tools/store_file/", "tools/shown/"],
-    "tools/walcheck/": TOOL + BYTES + [
-        "engine/care/", "tools/store_file/"],
+    "tools/walcat/": TOOL + BYTES + ["engine/care/", "tools/shown/"],
+    "tools/walcheck/": TOOL + BYTES + ["engine/care/"],
     # The verbs by topic.
     "tools/convert/": TOOL + BYTES,
     "tools/care/": TOOL + ["engine/care/"],

@@ -433,7 +433,8 @@ static int run(struct cli *cli, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    static struct cli cli = {.tool = "agentwal", .verb = "help"};
+    static struct wal_error error = CLI_ERROR_INIT;
+    static struct cli cli = {.tool = "agentwal", .verb = "help", .error = &error};
     const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
     const char *name = slash != NULL ? slash + 1 : argc > 0 ? argv[0] : "";
 

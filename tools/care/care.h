@@ -49,7 +49,6 @@ struct care_space {
 
 /* Sets the callbacks `refused` and, in a dry run, `session`, and their ctx. */
 void care_space_collect(struct care_space *space, struct wal_store_compact_options *options);
-void care_space_deinit(struct care_space *space);
 
 /* Writes an array of {"sessionId","deleted","ownBytes","sharedBytes", "reclaimableBytes"}; the
  * documents of the store have sessionId null. */

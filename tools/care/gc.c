@@ -57,20 +57,6 @@ void care_space_collect(struct care_space *space, struct wal_store_compact_optio
     options->ctx = space;
 }
 
-void care_space_deinit(struct care_space *space)
-{
-    for (size_t i = 0; i < space->count; i++) {
-        free(space->items[i].id);
-    }
-    for (size_t i = 0; i < space->refusal_count; i++) {
-        free(space->refusals[i].file);
-        free(space->refusals[i].why);
-    }
-    free(space->items);
-    free(space->refusals);
-    *space = (struct care_space){.items = NULL};
-}
-
 void care_space_write(const struct care_space *space, struct wal__json_out *json)
 {
     wal__json_out_open(json, '[');
@@ -174,17 +160,15 @@ static int space_report(const struct cli *cli, const struct care_space *space)
 void care_trash_count(struct care_trash *trash, const struct cli *cli)
 {
     struct wal_session_cursor_options options = WAL_INIT(wal_session_cursor_options);
-    struct wal_error error = CLI_ERROR_INIT;
     struct cli_sessions list;
 
     options.flags = WAL_SESSION_CURSOR_TRASH;
 
-    for (cli_sessions_open(&list, cli->store, &options, &error);
-         cli_sessions_next(&list, &error);) {
+    for (cli_sessions_open(&list, cli->store, &options, cli->error); cli_sessions_next(&list);) {
         trash->sessions++;
         trash->bytes += list.info.bytes;
     }
-    cli_check(cli, cli->items[1], list.status, &error);
+    cli_check(cli, cli->items[1], list.status);
 }
 
 /* --- the verb ----------------------------------------------------------- */
@@ -344,10 +328,10 @@ static void print_plan(const struct cli *cli, struct gc *gc)
     size_text(result->bytes_before, before);
     size_text(result->bytes_before - result->bytes_after, least);
     size_text(result->dead_bytes, dead);
-    printf("would rewrite %" PRIu64 " of %" PRIu64 " %s, %s; at least %s would "
+    printf("would rewrite %" PRIu64 " of %s, %s; at least %s would "
            "come back,\nand what compression saves; dead records have %s\n",
-           result->rewritten, result->segments, cli_plural(result->segments, "segment", "segments"),
-           before, least, dead);
+           result->rewritten, cli_counted(result->segments, "segment", "segments"), before, least,
+           dead);
     care_space_print(cli, &gc->space, true);
 }
 
@@ -362,17 +346,16 @@ static void print_result(const struct gc *gc)
     char text[SIZE_TEXT];
 
     if (result->rewritten == 0) {
-        printf("nothing to rewrite in %" PRIu64 " %s\n", result->segments,
-               cli_plural(result->segments, "segment", "segments"));
+        printf("nothing to rewrite in %s\n", cli_counted(result->segments, "segment", "segments"));
         return;
     }
     size_text(result->bytes_before, before);
     size_text(result->bytes_after, after);
     size_text(change, text);
-    printf("rewrote %" PRIu64 " of %" PRIu64 " %s: %s before, %s after, %s "
+    printf("rewrote %" PRIu64 " of %s: %s before, %s after, %s "
            "%s\n",
-           result->rewritten, result->segments, cli_plural(result->segments, "segment", "segments"),
-           before, after, text, shrank ? "came back" : "more");
+           result->rewritten, cli_counted(result->segments, "segment", "segments"), before, after,
+           text, shrank ? "came back" : "more");
     printf("records: %" PRIu64 " kept, %" PRIu64 " dropped, %" PRIu64
            " erased; contents dropped: %" PRIu64 "\n",
            result->kept_records, result->dropped_records, result->erased_records,
@@ -390,11 +373,11 @@ static void print_trash(const struct gc *gc)
         return;
     }
     size_text(gc->trash.bytes, size);
-    printf("%s %" PRIu64 " %s, %s of records%s\n",
+    printf("%s %s, %s of records%s\n",
            !erases   ? "in the trash:"
            : dry_run ? "would delete from the trash:"
                      : "deleted from the trash:",
-           gc->trash.sessions, cli_plural(gc->trash.sessions, "session", "sessions"), size,
+           cli_counted(gc->trash.sessions, "session", "sessions"), size,
            erases ? "" : " (agentwal gc --erase deletes them)");
 }
 
@@ -422,14 +405,12 @@ static void add_files_of_trash(const struct cli *cli, struct cli_texts *files)
 {
     const struct wal_session_cursor_options options = {.struct_size = sizeof(options),
                                                        .flags = WAL_SESSION_CURSOR_TRASH};
-    struct wal_error error = CLI_ERROR_INIT;
     struct cli_sessions list;
 
-    for (cli_sessions_open(&list, cli->store, &options, &error);
-         cli_sessions_next(&list, &error);) {
+    for (cli_sessions_open(&list, cli->store, &options, cli->error); cli_sessions_next(&list);) {
         care_add_file(files, &list.info);
     }
-    cli_check(cli, cli->items[1], list.status, &error);
+    cli_check(cli, cli->items[1], list.status);
 }
 
 static void note_erase_limits(const struct cli *cli, const struct cli_texts *files)
@@ -500,7 +481,6 @@ void care_check_views(const struct cli *cli, bool erases, bool rewrites_views)
 /* Compacts the store. `what` an error is of. */
 static enum wal_status compact(const struct cli *cli, struct gc *gc, const char *what, int *code)
 {
-    struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
 
     gc->result = (struct wal_store_compact_result)WAL_INIT(wal_store_compact_result);
@@ -508,9 +488,9 @@ static enum wal_status compact(const struct cli *cli, struct gc *gc, const char 
     care_space_collect(&gc->space, &gc->options);
     gc->options.progress = show_progress;
     gc->options.reader = collect_reader;
-    status = wal_store_compact(cli->store, &gc->options, &gc->result, &error);
+    status = wal_store_compact(cli->store, &gc->options, &gc->result, cli->error);
     progress_clear(&gc->progress);
-    *code = cli_report(cli, what, status, &error);
+    *code = cli_report(cli, what, status);
     return status;
 }
 
@@ -523,14 +503,12 @@ static int finish(const struct cli *cli, struct gc *gc, const struct cli_texts *
         code = cli_worse_code(code, remove_bundles(cli));
     }
     code = cli_worse_code(code, report_readers(cli, gc));
-    code = cli_worse_code(code, space_report(cli, &gc->space));
-    care_space_deinit(&gc->space);
-    return code;
+    return cli_worse_code(code, space_report(cli, &gc->space));
 }
 
 int care_erase(const struct cli *cli, bool rewrites_views, const struct cli_texts *files)
 {
-    struct gc gc = {.options = WAL_INIT(wal_store_compact_options)};
+    static struct gc gc = {.options = WAL_INIT(wal_store_compact_options)};
     enum wal_status status;
     int code;
 
@@ -571,7 +549,7 @@ static void read_options(const struct cli *cli, const struct arguments *argument
 
 int verb_gc(struct cli *cli, int argc, char **argv)
 {
-    struct gc gc = {.options = WAL_INIT(wal_store_compact_options)};
+    static struct gc gc = {.options = WAL_INIT(wal_store_compact_options)};
     struct arguments arguments = {.dry_run = false};
     const struct cli_option options[] = {
         {.name = "dry-run", .flag = &arguments.dry_run},
@@ -582,7 +560,7 @@ int verb_gc(struct cli *cli, int argc, char **argv)
         {.name = "rate", .value = &arguments.rate},
         {.name = NULL},
     };
-    struct cli_texts files = {.items = NULL};
+    static struct cli_texts files;
     enum wal_status status;
     int code;
 
@@ -608,8 +586,6 @@ int verb_gc(struct cli *cli, int argc, char **argv)
         code = looks_at_views(&gc) ? care_print_views(cli, cli->store, gc.rewrites_views, NULL)
                                    : CLI_OK;
     }
-    code =
-        finish(cli, &gc, &files, status == WAL_OK && arguments.erase && !arguments.dry_run, code);
-    cli_texts_deinit(&files);
-    return code;
+    return finish(cli, &gc, &files, status == WAL_OK && arguments.erase && !arguments.dry_run,
+                  code);
 }

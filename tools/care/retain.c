@@ -95,22 +95,20 @@ static void add_session(struct reading *reading, const struct wal_session_info *
 }
 
 /* What cannot be read ends the process. */
-static void check(const struct reading *reading, enum wal_status status,
-                  const struct wal_error *error)
+static void check(const struct reading *reading, enum wal_status status)
 {
-    cli_check(reading->cli, reading->cli->items[1], status, error);
+    cli_check(reading->cli, reading->cli->items[1], status);
 }
 
 static void read_list(struct reading *reading, uint32_t flags)
 {
     struct wal_session_cursor_options options = WAL_INIT(wal_session_cursor_options);
-    struct wal_error error = CLI_ERROR_INIT;
     struct cli_sessions list;
 
     options.flags = flags;
 
-    for (cli_sessions_open(&list, reading->cli->store, &options, &error);
-         cli_sessions_next(&list, &error);) {
+    for (cli_sessions_open(&list, reading->cli->store, &options, reading->cli->error);
+         cli_sessions_next(&list);) {
         uint32_t *known = cli_ids_find(&reading->ranks, list.info.id);
 
         /* One that was moved between the two lists counts once. */
@@ -118,27 +116,26 @@ static void read_list(struct reading *reading, uint32_t flags)
             add_session(reading, &list.info);
         }
     }
-    check(reading, list.status, &error);
+    check(reading, list.status);
 }
 
 /* Returns the rank of the nearest ancestor that is listed: those between are deleted. */
 static uint32_t find_ancestor(const struct reading *reading, const char *id)
 {
     struct wal_session_cursor_options options = WAL_INIT(wal_session_cursor_options);
-    struct wal_error error = CLI_ERROR_INIT;
     struct cli_sessions list;
     const uint32_t *found = NULL;
 
     options.flags = WAL_SESSION_CURSOR_LINEAGE;
     options.lineage_of = cli_slice(id);
-    for (cli_sessions_open(&list, reading->cli->store, &options, &error);
-         cli_sessions_next(&list, &error);) {
+    for (cli_sessions_open(&list, reading->cli->store, &options, reading->cli->error);
+         cli_sessions_next(&list);) {
         found = (list.info.flags & WAL_SESSION_DELETED) != 0
                     ? NULL
                     : cli_ids_find(&reading->ranks, list.info.id);
         list.status = found != NULL ? WAL_END : WAL_OK;
     }
-    check(reading, list.status == WAL_ENOTFOUND ? WAL_OK : list.status, &error);
+    check(reading, list.status == WAL_ENOTFOUND ? WAL_OK : list.status);
     return found != NULL ? *found - 1 : WAL__RETAIN_NONE;
 }
 
@@ -168,11 +165,12 @@ static void protect(struct retain_plan *plan, size_t rank, enum retain_reason re
 static void read_claims(const struct reading *reading)
 {
     struct wal_claim claim = WAL_INIT(wal_claim);
-    struct wal_error error = CLI_ERROR_INIT;
     struct wal_claim_cursor *claims = NULL;
-    enum wal_status status = wal_claim_cursor_open(reading->cli->store, &claims, &error);
+    enum wal_status status =
+        wal_claim_cursor_open(reading->cli->store, &claims, reading->cli->error);
 
-    while (status == WAL_OK && (status = wal_claim_cursor_next(claims, &claim, &error)) == WAL_OK) {
+    while (status == WAL_OK &&
+           (status = wal_claim_cursor_next(claims, &claim, reading->cli->error)) == WAL_OK) {
         const uint32_t *rank = cli_ids_find(&reading->ranks, claim.session_id);
 
         if (rank != NULL) {
@@ -180,7 +178,7 @@ static void read_claims(const struct reading *reading)
         }
     }
     wal_claim_cursor_close(claims);
-    check(reading, status == WAL_END ? WAL_OK : status, &error);
+    check(reading, status == WAL_END ? WAL_OK : status);
 }
 
 /* --- choosing ----------------------------------------------------------- */
@@ -199,17 +197,17 @@ static bool is_pinned(struct wal_slice metadata)
 static bool check_pin(const struct reading *reading, size_t rank)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
-    struct wal_error error = CLI_ERROR_INIT;
     struct wal_session *session = NULL;
-    enum wal_status status = wal_session_open(
-        reading->cli->store, cli_slice(reading->plan->items[rank].id), &session, &error);
+    enum wal_status status =
+        wal_session_open(reading->cli->store, cli_slice(reading->plan->items[rank].id), &session,
+                         reading->cli->error);
     bool has_pin;
 
     if (status == WAL_OK) {
-        status = wal_session_get_info(session, &info, &error);
+        status = wal_session_get_info(session, &info, reading->cli->error);
     }
     /* It may be gone since it was listed. */
-    check(reading, status == WAL_ENOTFOUND || status == WAL_ETRASHED ? WAL_OK : status, &error);
+    check(reading, status == WAL_ENOTFOUND || status == WAL_ETRASHED ? WAL_OK : status);
     has_pin = status == WAL_OK && is_pinned(info.metadata);
     if (has_pin) {
         protect(reading->plan, rank, RETAIN_PINNED);
@@ -223,15 +221,13 @@ static bool check_pin(const struct reading *reading, size_t rank)
 static void choose(const struct reading *reading, const struct wal__retain_rules *rules)
 {
     struct retain_plan *plan = reading->plan;
-    bool *checked = cli_alloc(plan->count + 1);
+    bool *checked = cli_keep(cli_alloc(plan->count + 1));
     bool is_new = true;
 
     while (is_new) {
         is_new = false;
-        check(reading,
-              wal__retain_choose(&wal__heap_libc, rules, plan->sessions, (uint32_t)plan->count,
-                                 &plan->chosen),
-              NULL);
+        (void)!wal__retain_choose(&cli_heap, rules, plan->sessions, (uint32_t)plan->count,
+                                  &plan->chosen);
         for (size_t i = 0; i < plan->count; i++) {
             if (plan->sessions[i].rule != WAL__RETAIN_STAYS && !checked[i]) {
                 checked[i] = true;
@@ -239,7 +235,6 @@ static void choose(const struct reading *reading, const struct wal__retain_rules
             }
         }
     }
-    free(checked);
 }
 
 /* Reads the sessions and chooses. project: the rules apply to it only; NULL: to all. Ends the
@@ -247,18 +242,14 @@ static void choose(const struct reading *reading, const struct wal__retain_rules
 static void retain_plan_read(struct retain_plan *plan, const struct cli *cli,
                              const struct wal__retain_rules *rules, const char *project)
 {
-    struct reading reading = {.cli = cli, .plan = plan, .project = project};
+    static struct reading reading;
 
+    reading = (struct reading){.cli = cli, .plan = plan, .project = project};
     read_list(&reading, 0);
     read_list(&reading, WAL_SESSION_CURSOR_TRASH);
     find_parents(&reading);
     read_claims(&reading);
     choose(&reading, rules);
-    for (size_t i = 0; i < plan->count; i++) {
-        free(reading.parents[i]);
-    }
-    free(reading.parents);
-    cli_ids_deinit(&reading.ranks);
 }
 
 /* --- moving ------------------------------------------------------------- */
@@ -304,17 +295,6 @@ static enum wal_status retain_plan_move(struct retain_item *item, struct wal_sto
     }
 }
 
-static void retain_plan_deinit(struct retain_plan *plan)
-{
-    for (size_t i = 0; i < plan->count; i++) {
-        free(plan->items[i].id);
-        free(plan->items[i].title);
-    }
-    free(plan->items);
-    free(plan->sessions);
-    *plan = (struct retain_plan){.items = NULL};
-}
-
 /* --- to the archive ------------------------------------------------------- */
 
 struct copying {
@@ -347,9 +327,8 @@ static enum wal_status copy(struct copying *copying, struct wal_store *from, str
                             struct wal_error *error)
 {
     const struct retain_plan *plan = copying->plan;
-    struct wal_slice *ids = cli_alloc((plan->count + 1) * sizeof(*ids));
+    struct wal_slice *ids = cli_keep(cli_alloc((plan->count + 1) * sizeof(*ids)));
     struct wal_transfer_options options = WAL_INIT(wal_transfer_options);
-    enum wal_status status;
 
     for (size_t i = 0; i < plan->count; i++) {
         if (plan->sessions[i].rule != WAL__RETAIN_STAYS) {
@@ -359,9 +338,7 @@ static enum wal_status copy(struct copying *copying, struct wal_store *from, str
     options.sessions = ids;
     options.report = note_refusal;
     options.ctx = copying;
-    status = wal_store_merge(from, to, &options, NULL, error);
-    free(ids);
-    return status;
+    return wal_store_merge(from, to, &options, NULL, error);
 }
 
 /* Copies the chosen sessions to the store in a directory, which is made when it is not there. One
@@ -371,14 +348,13 @@ static void retain_plan_archive(struct retain_plan *plan, const struct cli *cli,
 {
     struct wal_open_options options = cli_open_options(cli, WAL_OPEN_CREATE);
     struct copying copying = {cli, plan};
-    struct wal_error error = CLI_ERROR_INIT;
     struct wal_store *archive = NULL;
-    enum wal_status status = wal_open(directory, &options, &archive, &error);
+    enum wal_status status = wal_open(directory, &options, &archive, cli->error);
     int code;
 
-    cli_check(cli, directory, status, &error);
-    status = copy(&copying, store, archive, &error);
-    code = cli_report(cli, directory, status, &error);
+    cli_check(cli, directory, status);
+    status = copy(&copying, store, archive, cli->error);
+    code = cli_report(cli, directory, status);
     cli_need(cli, cli_close_store(cli, directory, archive, code));
 }
 
@@ -387,7 +363,6 @@ static void retain_plan_archive(struct retain_plan *plan, const struct cli *cli,
 int verb_restore(struct cli *cli, int argc, char **argv)
 {
     struct wal_open_options open_options;
-    struct wal_error error = CLI_ERROR_INIT;
     struct cli_transfer transfer;
     struct wal_store *archive = NULL;
     enum wal_status status;
@@ -395,18 +370,18 @@ int verb_restore(struct cli *cli, int argc, char **argv)
 
     cli_parse_operands(cli, argc, argv, NULL, 4, argc);
     open_options = cli_open_options(cli, WAL_OPEN_READ_ONLY);
-    status = wal_open(cli->items[2], &open_options, &archive, &error);
-    cli_check(cli, cli->items[2], status, &error);
+    status = wal_open(cli->items[2], &open_options, &archive, cli->error);
+    cli_check(cli, cli->items[2], status);
     cli_use_store(cli, cli->items[1], 0);
     cli_transfer_init(&transfer, cli, "restore", NULL);
     cli_transfer_select(&transfer, archive, 3, cli->count);
     for (uint64_t i = 0; i < transfer.options.session_count; i++) {
         /* Those that are in the trash of the store come out of it. */
-        status = wal_session_undelete(cli->store, transfer.sessions[i], &error);
-        cli_check(cli, cli->items[3 + i], status == WAL_ENOTFOUND ? WAL_OK : status, &error);
+        status = wal_session_undelete(cli->store, transfer.sessions[i], cli->error);
+        cli_check(cli, cli->items[3 + i], status == WAL_ENOTFOUND ? WAL_OK : status);
     }
-    status = wal_store_merge(archive, cli->store, &transfer.options, &transfer.result, &error);
-    code = cli_transfer_finish(&transfer, cli->items[2], status, &error);
+    status = wal_store_merge(archive, cli->store, &transfer.options, &transfer.result, cli->error);
+    code = cli_transfer_finish(&transfer, cli->items[2], status);
     return cli_close_store(cli, cli->items[2], archive, code);
 }
 
@@ -576,14 +551,13 @@ static void print(const struct cli *cli, const struct retain *retain)
         cli_start_pager(cli);
         print_table(cli, retain);
     }
-    printf("%s %" PRIu64 " of %" PRIu32 " %s, %s, to the trash\n",
-           retain->apply ? "moved" : "would move", retain->moved, retain->plan.selected,
-           cli_plural(retain->plan.selected, "session", "sessions"), size);
+    printf("%s %" PRIu64 " of %s, %s, to the trash\n", retain->apply ? "moved" : "would move",
+           retain->moved, cli_counted(retain->plan.selected, "session", "sessions"), size);
     print_staying(retain);
     if (!retain->apply && retain->moved > 0) {
         puts("nothing has changed; --apply moves them");
     } else if (retain->moved > 0) {
-        const char **ids = cli_alloc(retain->plan.count * sizeof(ids[0]));
+        const char **ids = cli_keep(cli_alloc(retain->plan.count * sizeof(ids[0])));
         size_t count = 0;
 
         for (size_t i = 0; i < retain->plan.count; i++) {
@@ -593,7 +567,6 @@ static void print(const struct cli *cli, const struct retain *retain)
         }
         cli_print_command(cli, "give the space back: ", "gc --erase", NULL, 0);
         cli_print_command(cli, "undo: ", "undelete", ids, count);
-        free(ids);
     }
 }
 
@@ -602,16 +575,14 @@ static void print(const struct cli *cli, const struct retain *retain)
 /* Oldest first: a run that is cut short has moved what matters least. */
 static void apply(const struct cli *cli, struct retain *retain, struct wal_store *store)
 {
-    struct wal_error error = CLI_ERROR_INIT;
-
     for (size_t i = retain->plan.count; i > 0; i--) {
         struct retain_item *item = &retain->plan.items[i - 1];
         enum wal_status status = WAL_OK;
 
         if (is_moved(retain, i - 1)) {
-            status = retain_plan_move(item, store, &error);
+            status = retain_plan_move(item, store, cli->error);
         }
-        cli_check(cli, item->id, status, &error);
+        cli_check(cli, item->id, status);
         if (is_chosen(retain, i - 1) && item->reason != RETAIN_NONE) {
             cli_note(cli, item->id, reason_text(item->reason));
         }
@@ -624,9 +595,8 @@ static void run(const struct cli *cli, struct retain *retain, struct wal_store *
 
     retain_plan_read(&retain->plan, cli, &retain->rules, retain->project);
     if (!retain->all && plan->chosen > 0 && plan->chosen >= plan->selected) {
-        cli_fail(cli, CLI_NEGATIVE, cli->items[1],
-                 "the rules leave none of %" PRIu32 " %s; --all permits that", plan->selected,
-                 cli_plural(plan->selected, "session", "sessions"));
+        cli_fail(cli, CLI_NEGATIVE, cli->items[1], "the rules leave none of %s; --all permits that",
+                 cli_counted(plan->selected, "session", "sessions"));
     }
     if (retain->apply && retain->archive != NULL && plan->chosen > 0) {
         retain_plan_archive(&retain->plan, cli, store, retain->archive);
@@ -682,7 +652,7 @@ static void read_rules(const struct cli *cli, const char *older_than,
 
 int verb_retain(struct cli *cli, int argc, char **argv)
 {
-    struct retain retain = {
+    static struct retain retain = {
         .rules = {.older_than_ms = INT64_MIN, .keep_last = UINT64_MAX, .max_bytes = UINT64_MAX}};
     const char *older_than = NULL;
     const struct cli_option options[] = {
@@ -700,6 +670,5 @@ int verb_retain(struct cli *cli, int argc, char **argv)
     read_rules(cli, older_than, &retain.rules);
     cli_use_store(cli, cli->items[1], retain.apply ? 0 : WAL_OPEN_READ_ONLY);
     run(cli, &retain, cli->store);
-    retain_plan_deinit(&retain.plan);
     return CLI_OK;
 }

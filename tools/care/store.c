@@ -115,16 +115,15 @@ static enum wal_status sum_checkpoints(struct costs *costs, struct wal_session *
 /* Adds up the checkpoints of every session. A fork counts inherited ones too. */
 static void costs_read(struct costs *costs, const struct cli *cli)
 {
-    struct wal_error error = CLI_ERROR_INIT;
     struct cli_sessions list;
 
-    for (cli_sessions_open(&list, cli->store, NULL, &error); cli_sessions_next(&list, &error);) {
+    for (cli_sessions_open(&list, cli->store, NULL, cli->error); cli_sessions_next(&list);) {
         struct wal_session *session = NULL;
         struct cost cost = {.checkpoints = 0};
 
-        list.status = wal_session_open(cli->store, list.info.id, &session, &error);
+        list.status = wal_session_open(cli->store, list.info.id, &session, cli->error);
         if (list.status == WAL_OK) {
-            list.status = sum_checkpoints(costs, session, &cost, &error);
+            list.status = sum_checkpoints(costs, session, &cost, cli->error);
         }
         if (list.status == WAL_OK && cost.checkpoints > 0) {
             cost.id = cli_copy_slice(list.info.id);
@@ -137,7 +136,7 @@ static void costs_read(struct costs *costs, const struct cli *cli)
             list.status = WAL_OK;
         }
     }
-    cli_check(cli, cli->items[1], list.status, &error);
+    cli_check(cli, cli->items[1], list.status);
 }
 
 /* Writes an array of {"sessionId","checkpoints","files","bytes","newBlobs", "newBytes"}. */
@@ -231,11 +230,11 @@ static int report(const struct cli *cli, const struct wal_view_info *info, enum 
     char path[2 * sizeof(info->root)];
 
     if (reported.file[0] == '\0' || reported.file[0] == '/') {
-        return cli_report(cli, info->root, status, &reported);
+        return cli_report_error(cli, info->root, status, &reported);
     }
     snprintf(path, sizeof(path), "%s/%s", info->root, reported.file);
     reported.file[0] = '\0';
-    return cli_report(cli, path, status, &reported);
+    return cli_report_error(cli, path, status, &reported);
 }
 
 int care_print_views(const struct cli *cli, struct wal_store *store, bool rewrites,
@@ -245,16 +244,15 @@ int care_print_views(const struct cli *cli, struct wal_store *store, bool rewrit
                                                     .flags = WAL_VIEW_CURSOR_STALE};
     struct wal_view_info info = WAL_INIT(wal_view_info);
     struct wal_view_cursor *cursor = NULL;
-    struct wal_error error = CLI_ERROR_INIT;
     size_t left = 0;
     int code = CLI_OK;
-    enum wal_status status = wal_view_cursor_open(store, &options, &cursor, &error);
+    enum wal_status status = wal_view_cursor_open(store, &options, &cursor, cli->error);
 
     if (status != WAL_OK) {
-        return cli_report(cli, "views", status, &error);
+        return cli_report(cli, "views", status);
     }
     while (wal_view_cursor_next(cursor, &info, NULL) == WAL_OK) {
-        status = rewrites ? wal_view_update(store, &info, NULL, &error) : WAL_EBUSY;
+        status = rewrites ? wal_view_update(store, &info, NULL, cli->error) : WAL_EBUSY;
         if (json != NULL) {
             write_view(json, &info, status == WAL_OK);
         } else {
@@ -262,7 +260,7 @@ int care_print_views(const struct cli *cli, struct wal_store *store, bool rewrit
         }
         left += status == WAL_OK ? 0 : 1;
         if (rewrites && status != WAL_OK) {
-            code = cli_worse_code(code, report(cli, &info, status, &error));
+            code = cli_worse_code(code, report(cli, &info, status, cli->error));
         }
     }
     wal_view_cursor_close(cursor);
@@ -376,8 +374,7 @@ static void print_labelled(const char *label, uint64_t size, uint64_t disk_size,
     char text[SIZE_TEXT];
 
     size_text(size, text);
-    printf("%-12s %s in %" PRIu64 " %s", label, text, segments,
-           cli_plural(segments, "segment", "segments"));
+    printf("%-12s %s in %s", label, text, cli_counted(segments, "segment", "segments"));
     size_text(disk_size, text);
     printf(", %s on disk\n", text);
 }
@@ -412,21 +409,20 @@ static enum wal_status print_summary(const struct cli *cli, struct stats *stats,
 static void read_stats(const struct cli *cli, struct stats *stats)
 {
     struct wal_store_compact_options options = WAL_INIT(wal_store_compact_options);
-    struct wal_error error = CLI_ERROR_INIT;
-    enum wal_status status = wal_store_get_info(cli->store, &stats->info, &error);
+    enum wal_status status = wal_store_get_info(cli->store, &stats->info, cli->error);
 
-    cli_check(cli, cli->items[1], status, &error);
+    cli_check(cli, cli->items[1], status);
     options.flags = WAL_STORE_COMPACT_DRY_RUN;
     care_space_collect(&stats->space, &options);
-    status = wal_store_compact(cli->store, &options, NULL, &error);
-    cli_check(cli, cli->items[1], status, &error);
+    status = wal_store_compact(cli->store, &options, NULL, cli->error);
+    cli_check(cli, cli->items[1], status);
     care_trash_count(&stats->trash, cli);
     /* Without a pack there is no checkpoint: each has a blob. */
     if (stats->info.pack_segments > 0) {
         costs_read(&stats->costs, cli);
     }
-    status = wal_claim_cursor_open(cli->store, &stats->claims, &error);
-    cli_check(cli, cli->items[1], status, &error);
+    status = wal_claim_cursor_open(cli->store, &stats->claims, cli->error);
+    cli_check(cli, cli->items[1], status);
     /* This handle is read-only; report the state of a writing one. */
     if (stats->info.status == WAL_EREADONLY && may_write(cli->items[1])) {
         stats->info.status = WAL_OK;
@@ -435,29 +431,22 @@ static void read_stats(const struct cli *cli, struct stats *stats)
 
 int verb_stats(struct cli *cli, int argc, char **argv)
 {
-    struct stats stats = {.info = WAL_INIT(wal_store_info)};
-    struct wal_error error = CLI_ERROR_INIT;
+    static struct stats stats = {.info = WAL_INIT(wal_store_info)};
     enum wal_status status;
     char uuid[33];
 
     cli_begin(cli, argc, argv, NULL, 2, 2, WAL_OPEN_READ_ONLY);
     read_stats(cli, &stats);
     wal__hex_write(stats.info.uuid, 16, uuid);
-    status =
-        cli->json ? write_object(&stats, uuid, &error) : print_summary(cli, &stats, uuid, &error);
-    cli_check(cli, cli->items[1], status, &error);
+    status = cli->json ? write_object(&stats, uuid, cli->error)
+                       : print_summary(cli, &stats, uuid, cli->error);
+    cli_check(cli, cli->items[1], status);
     if (stats.costs.damaged > 0) {
         cli_fail(
-            cli, CLI_NEGATIVE, cli->items[1], "%" PRIu64 " %s left out (see agentwal check)",
-            stats.costs.damaged,
-            cli_plural(stats.costs.damaged, "damaged checkpoint was", "damaged checkpoints were"));
+            cli, CLI_NEGATIVE, cli->items[1], "%s left out (see agentwal check)",
+            cli_counted(stats.costs.damaged, "damaged checkpoint was", "damaged checkpoints were"));
     }
     wal_claim_cursor_close(stats.claims);
-    for (size_t i = 0; i < stats.costs.count; i++) {
-        free(stats.costs.items[i].id);
-    }
-    free(stats.costs.items);
-    care_space_deinit(&stats.space);
     return CLI_OK;
 }
 
@@ -504,26 +493,24 @@ static int migrate_store(struct cli *cli)
 {
     struct wal_migrate_result done = WAL_INIT(wal_migrate_result);
     struct wal_open_options options = cli_open_options(cli, 0);
-    struct wal_error error = CLI_ERROR_INIT;
     uint64_t moved = 0;
-    enum wal_status status = wal_store_migrate(cli->items[1], &options, &done, &error);
+    enum wal_status status = wal_store_migrate(cli->items[1], &options, &done, cli->error);
 
-    cli_check(cli, cli->items[1], status, &error);
+    cli_check(cli, cli->items[1], status);
     cli_use_store(cli, cli->items[1], 0);
-    status = project_refresh_all(cli->store, &moved, &error);
+    status = project_refresh_all(cli->store, &moved, cli->error);
     print_migration(cli, &done, &moved);
-    return cli_report(cli, cli->items[1], status, &error);
+    return cli_report(cli, cli->items[1], status);
 }
 
 static int migrate_session(struct cli *cli)
 {
     struct wal_migrate_result done = WAL_INIT(wal_migrate_result);
-    struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
 
     cli_open(cli, 0);
-    status = wal_session_migrate(cli->session, SCHEMA_VERSION, NULL, NULL, &done, &error);
-    cli_check(cli, cli->items[2], status, &error);
+    status = wal_session_migrate(cli->session, SCHEMA_VERSION, NULL, NULL, &done, cli->error);
+    cli_check(cli, cli->items[2], status);
     print_migration(cli, &done, NULL);
     return CLI_OK;
 }
@@ -537,10 +524,9 @@ int verb_migrate(struct cli *cli, int argc, char **argv)
 
 static int accept(const struct cli *cli, const char *name, struct wal_session *session)
 {
-    struct wal_error error = CLI_ERROR_INIT;
-    enum wal_status status = wal_session_accept_damage(session, &error);
+    enum wal_status status = wal_session_accept_damage(session, cli->error);
 
-    return cli_report(cli, name, status, &error);
+    return cli_report(cli, name, status);
 }
 
 /* A session's id, or --store for the documents of the store. */
@@ -551,18 +537,17 @@ static void print_accepted(const struct cli *cli, const char *id)
 
 static int accept_all(const struct cli *cli, struct wal_store *store)
 {
-    struct wal_error error = CLI_ERROR_INIT;
     struct wal_session *session = NULL;
     struct cli_sessions list;
     int code = CLI_OK;
 
-    for (cli_sessions_open(&list, store, NULL, &error); cli_sessions_next(&list, &error);) {
+    for (cli_sessions_open(&list, store, NULL, cli->error); cli_sessions_next(&list);) {
         char *id;
         if ((list.info.flags & WAL_SESSION_DAMAGED) == 0) {
             continue;
         }
         id = cli_copy_slice(list.info.id);
-        list.status = wal_session_open(store, list.info.id, &session, &error);
+        list.status = wal_session_open(store, list.info.id, &session, cli->error);
         if (list.status == WAL_OK) {
             code = cli_worse_code(code, accept(cli, id, session));
             wal_session_close(session);
@@ -571,7 +556,7 @@ static int accept_all(const struct cli *cli, struct wal_store *store)
         free(id);
     }
     if (list.status != WAL_OK) {
-        code = cli_worse_code(code, cli_report(cli, cli->items[1], list.status, &error));
+        code = cli_worse_code(code, cli_report(cli, cli->items[1], list.status));
     }
     return code;
 }
@@ -587,15 +572,14 @@ static int accept_documents(const struct cli *cli, struct wal_store *store)
         .value = cli_slice("null"),
         .version = UINT64_MAX,
     };
-    struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status = wal_doc_put(store, NULL, &doc, NULL, NULL);
 
     if (status != WAL_EDAMAGED) {
         return CLI_OK;
     }
-    status = wal_store_accept_damage(store, &error);
+    status = wal_store_accept_damage(store, cli->error);
     if (status != WAL_OK) {
-        return cli_report(cli, "documents", status, &error);
+        return cli_report(cli, "documents", status);
     }
     print_accepted(cli, "--store");
     return CLI_OK;
@@ -604,7 +588,6 @@ static int accept_documents(const struct cli *cli, struct wal_store *store)
 int verb_accept_damage(struct cli *cli, int argc, char **argv)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
-    struct wal_error error = CLI_ERROR_INIT;
 
     cli_begin(cli, argc, argv, NULL, 2, 3, 0);
     if (cli->count == 2) {
@@ -613,7 +596,7 @@ int verb_accept_damage(struct cli *cli, int argc, char **argv)
         return cli_worse_code(code, accept_documents(cli, cli->store));
     }
     cli_use_session(cli, cli->items[2]);
-    cli_check(cli, cli->items[2], wal_session_get_info(cli->session, &info, &error), &error);
+    cli_check(cli, cli->items[2], wal_session_get_info(cli->session, &info, cli->error));
     if ((info.flags & WAL_SESSION_DAMAGED) == 0 && !cli->json) {
         return cli_error(cli, CLI_OK, cli->items[2], "has no damage");
     }

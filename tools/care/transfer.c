@@ -43,13 +43,13 @@ static void print_result(const struct wal_store_backup_result *result)
     char shared[SIZE_TEXT];
 
     if (result->copied == 0 && result->removed == 0) {
-        printf("nothing new: the copy has all %" PRIu64 " %s\n", result->segments,
-               cli_plural(result->segments, "segment", "segments"));
+        printf("nothing new: the copy has all %s\n",
+               cli_counted(result->segments, "segment", "segments"));
         return;
     }
     size_text(result->bytes, bytes);
-    printf("copied %" PRIu64 " of %" PRIu64 " %s: wrote %s", result->copied, result->segments,
-           cli_plural(result->segments, "segment", "segments"), bytes);
+    printf("copied %" PRIu64 " of %s: wrote %s", result->copied,
+           cli_counted(result->segments, "segment", "segments"), bytes);
     if (result->shared_bytes > 0) {
         size_text(result->shared_bytes, shared);
         printf(", shared %s with the store", shared);
@@ -64,7 +64,6 @@ int verb_backup(struct cli *cli, int argc, char **argv)
 {
     struct wal_store_backup_options options = WAL_INIT(wal_store_backup_options);
     struct wal_store_backup_result result = WAL_INIT(wal_store_backup_result);
-    struct wal_error error = CLI_ERROR_INIT;
     struct progress progress;
     enum wal_status status;
 
@@ -73,9 +72,9 @@ int verb_backup(struct cli *cli, int argc, char **argv)
     progress_init(&progress, !cli->no_progress);
     options.progress = show_progress;
     options.ctx = &progress;
-    status = wal_store_backup(cli->store, cli->items[2], &options, &result, &error);
+    status = wal_store_backup(cli->store, cli->items[2], &options, &result, cli->error);
     progress_clear(&progress);
-    cli_check(cli, cli->items[2], status, &error);
+    cli_check(cli, cli->items[2], status);
     if (cli->json) {
         write_json(cli->items[2], &result);
     } else {
@@ -91,7 +90,6 @@ int verb_merge(struct cli *cli, int argc, char **argv)
     bool keeps_both = false;
     const struct cli_option options[] = {{.name = "keep-both", .flag = &keeps_both},
                                          {.name = NULL}};
-    struct wal_error error = CLI_ERROR_INIT;
     struct wal_open_options open_options;
     struct cli_transfer transfer;
     struct wal_store *from = NULL;
@@ -100,17 +98,17 @@ int verb_merge(struct cli *cli, int argc, char **argv)
 
     cli_parse_operands(cli, argc, argv, options, 3, 3);
     open_options = cli_open_options(cli, WAL_OPEN_READ_ONLY);
-    status = wal_open(cli->items[2], &open_options, &from, &error);
+    status = wal_open(cli->items[2], &open_options, &from, cli->error);
     if (status == WAL_ENOTSTORE) {
         return cli_error_status(cli, status, cli->items[2],
                                 "there is no store to take sessions from");
     }
-    cli_check(cli, cli->items[2], status, &error);
+    cli_check(cli, cli->items[2], status);
     cli_use_store(cli, cli->items[1], 0);
     cli_transfer_init(&transfer, cli, "merge", NULL);
     transfer.options.flags = keeps_both ? WAL_TRANSFER_KEEP_BOTH : 0U;
-    status = wal_store_merge(from, cli->store, &transfer.options, &transfer.result, &error);
-    code = cli_transfer_finish(&transfer, cli->items[2], status, &error);
+    status = wal_store_merge(from, cli->store, &transfer.options, &transfer.result, cli->error);
+    code = cli_transfer_finish(&transfer, cli->items[2], status);
     return cli_close_store(cli, cli->items[2], from, code);
 }
 
@@ -118,7 +116,6 @@ int verb_merge(struct cli *cli, int argc, char **argv)
 
 int verb_bundle(struct cli *cli, int argc, char **argv)
 {
-    struct wal_error error = CLI_ERROR_INIT;
     struct cli_transfer transfer;
     char size[SIZE_TEXT];
     enum wal_status status;
@@ -130,11 +127,11 @@ int verb_bundle(struct cli *cli, int argc, char **argv)
     cli_transfer_select(&transfer, cli->store, 2, cli->count - 1);
     /* Its errors name the session. */
     transfer.options.report = NULL;
-    status =
-        wal_bundle_write(cli->store, cli_slice(path), &transfer.options, &transfer.result, &error);
+    status = wal_bundle_write(cli->store, cli_slice(path), &transfer.options, &transfer.result,
+                              cli->error);
     if (status == WAL_OK && !cli->json) {
         size_text(transfer.result.bytes, size);
         printf("%s: %s\n", path, size);
     }
-    return cli_transfer_finish(&transfer, path, status, &error);
+    return cli_transfer_finish(&transfer, path, status);
 }

@@ -68,7 +68,6 @@ static enum wal_status copy_blob(struct export *export, struct wal_blob *blob,
 static int write_content(struct export *export, struct item *item, const struct wal_file *file,
                          const char *hash)
 {
-    struct wal_error error = CLI_ERROR_INIT;
     struct wal_blob *blob = NULL;
     struct cli_atomic_file file_out;
     int error_number = cli_atomic_file_create(&file_out, item->contents);
@@ -77,16 +76,16 @@ static int write_content(struct export *export, struct item *item, const struct 
     if (error_number != 0) {
         return fail(export, item->path, error_number);
     }
-    status = wal_blob_open(export->out->store, file->digest, &blob, &error);
+    status = wal_blob_open(export->out->store, file->digest, &blob, export->out->cli->error);
     if (status == WAL_OK) {
-        status = copy_blob(export, blob, &file_out, &error);
+        status = copy_blob(export, blob, &file_out, export->out->cli->error);
     }
     wal_blob_close(blob);
     if (status != WAL_OK) {
         char *path = cli_copy_slice(file->path);
 
         cli_atomic_file_commit(&file_out, hash, false, ECANCELED);
-        cli_report(export->out->cli, path, status == WAL_ENOTFOUND ? WAL_ECORRUPT : status, &error);
+        cli_report(export->out->cli, path, status == WAL_ENOTFOUND ? WAL_ECORRUPT : status);
         free(path);
         return CLI_NEGATIVE;
     }
@@ -186,22 +185,21 @@ static int export_file(struct export *export, struct item *item, struct wal__jso
 static int export_files(struct export *export, struct item *item, struct wal__json_out *json)
 {
     struct wal_file file = WAL_INIT(wal_file);
-    struct wal_error error = CLI_ERROR_INIT;
     struct wal_file_cursor *checkpoint = NULL;
-    enum wal_status status =
-        wal_file_cursor_open(export->out->session, item->info.id, &checkpoint, &error);
+    enum wal_status status = wal_file_cursor_open(export->out->session, item->info.id, &checkpoint,
+                                                  export->out->cli->error);
     uint64_t done = 0;
     int code = CLI_OK;
 
     while (status == WAL_OK && code == CLI_OK &&
-           (status = wal_file_cursor_next(checkpoint, &file, &error)) == WAL_OK) {
+           (status = wal_file_cursor_next(checkpoint, &file, export->out->cli->error)) == WAL_OK) {
         code = export_file(export, item, json, &file);
         progress_update(export->out->progress, item->path, ++done, item->info.files, "files");
     }
     progress_clear(export->out->progress);
     wal_file_cursor_close(checkpoint);
     if (code == CLI_OK && status != WAL_END) {
-        code = cli_report(export->out->cli, item->path, status, &error);
+        code = cli_report(export->out->cli, item->path, status);
     }
     return code;
 }
@@ -349,26 +347,24 @@ done:
 static int export_all(struct export *export)
 {
     struct wal_checkpoint_info info = WAL_INIT(wal_checkpoint_info);
-    struct wal_error error = CLI_ERROR_INIT;
     struct wal_checkpoint_cursor *checkpoints = NULL;
-    enum wal_status status = wal_checkpoint_cursor_open(export->out->session, &checkpoints, &error);
+    enum wal_status status =
+        wal_checkpoint_cursor_open(export->out->session, &checkpoints, export->out->cli->error);
     int code = CLI_OK;
 
     while (status == WAL_OK && code != CLI_FAILED) {
-        status = wal_checkpoint_cursor_next(checkpoints, &info, &error);
+        status = wal_checkpoint_cursor_next(checkpoints, &info, export->out->cli->error);
         if (status == WAL_OK) {
             code = cli_worse_code(code, export_one(export, &info));
         } else if (status == WAL_ECORRUPT) {
             /* The other checkpoints may still be readable. */
-            code = cli_worse_code(code,
-                                  cli_report(export->out->cli, export->out->name, status, &error));
+            code = cli_worse_code(code, cli_report(export->out->cli, export->out->name, status));
             status = WAL_OK;
         }
     }
     wal_checkpoint_cursor_close(checkpoints);
     if (status != WAL_OK && status != WAL_END) {
-        code =
-            cli_worse_code(code, cli_report(export->out->cli, export->out->name, status, &error));
+        code = cli_worse_code(code, cli_report(export->out->cli, export->out->name, status));
     }
     return code;
 }
@@ -399,12 +395,11 @@ int cli_checkpoint_export(const struct cli_checkpoint_export *out)
 {
     struct export export = {.out = out, .layout = wal__checkpoint_layout_find(out->layout)};
     struct wal_session_info info = WAL_INIT(wal_session_info);
-    struct wal_error error = CLI_ERROR_INIT;
-    enum wal_status status = wal_session_get_info(out->session, &info, &error);
+    enum wal_status status = wal_session_get_info(out->session, &info, out->cli->error);
     int code;
 
     if (status != WAL_OK) {
-        return cli_report(out->cli, out->name, status, &error);
+        return cli_report(out->cli, out->name, status);
     }
     export.cwd = info.cwd;
     code = open_output(&export);
@@ -422,13 +417,12 @@ void cli_checkpoint_export_losses(const struct cli *cli,
                                   const struct cli_checkpoint_exported *exported)
 {
     if (exported->links > 0) {
-        cli_error(cli, CLI_OK, exported->path,
-                  "skipped: %" PRIu64 " %s, which the layout cannot hold", exported->links,
-                  cli_plural(exported->links, "symlink", "symlinks"));
+        cli_error(cli, CLI_OK, exported->path, "skipped: %s, which the layout cannot hold",
+                  cli_counted(exported->links, "symlink", "symlinks"));
     }
     if (exported->non_utf8_names > 0) {
-        cli_error(cli, CLI_OK, exported->path, "skipped: %" PRIu64 " %s that %s not UTF-8",
-                  exported->non_utf8_names, cli_plural(exported->non_utf8_names, "name", "names"),
+        cli_error(cli, CLI_OK, exported->path, "skipped: %s that %s not UTF-8",
+                  cli_counted(exported->non_utf8_names, "name", "names"),
                   cli_plural(exported->non_utf8_names, "is", "are"));
     }
 }

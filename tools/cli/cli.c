@@ -20,6 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "format/bytes/crc32.h"
 #include "tools/cli/json.h"
 
 enum {
@@ -248,8 +249,8 @@ static void set_location(struct failure *failure, enum wal_status status,
     failure->has_offset = is_content;
 }
 
-int cli_report(const struct cli *cli, const char *what, enum wal_status status,
-               const struct wal_error *error)
+int cli_report_error(const struct cli *cli, const char *what, enum wal_status status,
+                     const struct wal_error *error)
 {
     struct failure failure = {
         .status = cli_status_name(status),
@@ -300,10 +301,14 @@ void cli_fail(const struct cli *cli, int code, const char *what, const char *why
     cli_end(cli, code);
 }
 
-void cli_check(const struct cli *cli, const char *what, enum wal_status status,
-               const struct wal_error *error)
+int cli_report(const struct cli *cli, const char *what, enum wal_status status)
 {
-    cli_need(cli, cli_report(cli, what, status, error));
+    return cli_report_error(cli, what, status, cli->error);
+}
+
+void cli_check(const struct cli *cli, const char *what, enum wal_status status)
+{
+    cli_need(cli, cli_report(cli, what, status));
 }
 
 int cli_exit_code(enum wal_status status)
@@ -336,6 +341,16 @@ int cli_worse_code(int code, int other)
 const char *cli_plural(uint64_t count, const char *one, const char *many)
 {
     return count == 1 ? one : many;
+}
+
+const char *cli_counted(uint64_t count, const char *one, const char *many)
+{
+    static char texts[8][64];
+    static size_t next;
+    char *text = texts[next++ % 8];
+
+    snprintf(text, sizeof(texts[0]), "%" PRIu64 " %s", count, cli_plural(count, one, many));
+    return text;
 }
 
 bool cli_output_failed(void)
@@ -459,6 +474,18 @@ char *cli_copy_text(const void *data, size_t size)
     return copy;
 }
 
+static void *resize(void *ctx, void *block, size_t size)
+{
+    (void)ctx;
+    if (size == 0) {
+        free(block);
+        return NULL;
+    }
+    return check_alloc(realloc(block, size));
+}
+
+const struct wal__heap cli_heap = {.resize = resize};
+
 FILE *cli_open_memory(char **text, size_t *size)
 {
     return check_alloc(open_memstream(text, size));
@@ -482,12 +509,19 @@ char *cli_format(const char *form, ...)
     return text;
 }
 
+void *cli_keep(void *memory)
+{
+    static struct cli_texts kept; /* reachable until the process ends */
+
+    if (memory != NULL) {
+        *CLI_ADD(&kept) = memory;
+    }
+    return memory;
+}
+
 const char *cli_keep_slice(struct wal_slice text)
 {
-    static struct cli_texts texts; /* reachable until the process ends */
-
-    cli_texts_add(&texts, text);
-    return texts.items[texts.count - 1];
+    return cli_keep(cli_copy_slice(text));
 }
 
 const char *cli_keep_text(const char *text)
@@ -538,19 +572,8 @@ char *cli_absolute_path(const char *path)
 
 const char *cli_keep_absolute(const char *path)
 {
-    char *absolute = cli_absolute_path(path);
-    const char *kept = cli_keep_text(absolute);
-
-    free(absolute);
-    return kept;
+    return cli_keep(cli_absolute_path(path));
 }
-
-struct cli_ids_slot {
-    uint64_t hash;
-    char *text; /* NULL: the slot is free */
-    uint32_t size;
-    uint32_t value;
-};
 
 void cli_texts_add(struct cli_texts *texts, struct wal_slice text)
 {
@@ -568,86 +591,87 @@ void cli_texts_deinit(struct cli_texts *texts)
 
 /* --- a map from ids to numbers ------------------------------------------ */
 
-/* 64-bit FNV-1a. */
-static uint64_t hash_text(struct wal_slice text)
+static struct cli_id *find_id(const struct cli_ids *ids, struct wal_slice id)
 {
-    const uint8_t *data = text.data;
-    uint64_t hash = 0xcbf29ce484222325u;
+    uint64_t hash = wal__id_hash(id.data, (size_t)id.size);
+    uint32_t cursor = 0;
+    uint32_t rank;
 
-    for (size_t i = 0; i < text.size; i++) {
-        hash = (hash ^ data[i]) * 0x100000001b3u;
-    }
-    return hash;
-}
+    while (wal__hashmap_find(&ids->ranks, hash, &cursor, &rank)) {
+        struct cli_id *item = &ids->items[rank];
 
-/* Returns the slot of the id, or the free slot for it. */
-static struct cli_ids_slot *find_slot(const struct cli_ids *ids, struct wal_slice id, uint64_t hash)
-{
-    size_t at = hash & (ids->capacity - 1);
-    struct cli_ids_slot *item = &ids->items[at];
-
-    while (item->text != NULL && !(item->hash == hash && item->size == id.size &&
-                                   (id.size == 0 || memcmp(item->text, id.data, id.size) == 0))) {
-        at = (at + 1) & (ids->capacity - 1);
-        item = &ids->items[at];
-    }
-    return item;
-}
-
-static void grow(struct cli_ids *ids)
-{
-    struct cli_ids larger = {.count = ids->count};
-
-    larger.capacity = ids->capacity > 0 ? ids->capacity * 2 : 64;
-    larger.items = cli_alloc(larger.capacity * sizeof(larger.items[0]));
-    for (size_t i = 0; i < ids->capacity; i++) {
-        struct cli_ids_slot *item = &ids->items[i];
-        struct wal_slice id = {item->text, item->size};
-        if (item->text != NULL) {
-            *find_slot(&larger, id, item->hash) = *item;
+        if (cli_slice_equal((struct wal_slice){item->text, item->size}, id)) {
+            return item;
         }
     }
-    free(ids->items);
-    *ids = larger;
+    return NULL;
 }
 
 uint32_t *cli_ids_find(const struct cli_ids *ids, struct wal_slice id)
 {
-    struct cli_ids_slot *item;
+    struct cli_id *item = id.size > 0 ? find_id(ids, id) : NULL;
 
-    if (ids->capacity == 0 || id.size == 0) {
-        return NULL;
-    }
-    item = find_slot(ids, id, hash_text(id));
-    return item->text != NULL ? &item->value : NULL;
+    return item != NULL ? &item->value : NULL;
 }
 
 uint32_t *cli_ids_get_or_add(struct cli_ids *ids, struct wal_slice id)
 {
-    uint64_t hash = hash_text(id);
-    struct cli_ids_slot *item;
+    struct cli_id *item = find_id(ids, id);
 
-    if (2 * (ids->count + 1) > ids->capacity) {
-        grow(ids);
-    }
-    item = find_slot(ids, id, hash);
-    if (item->text == NULL) {
-        item->hash = hash;
-        item->text = cli_copy_slice(id);
-        item->size = (uint32_t)id.size;
-        item->value = 0;
-        ids->count++;
+    if (item == NULL) {
+        ids->ranks.heap = &cli_heap;
+        (void)!wal__hashmap_add(&ids->ranks, wal__id_hash(id.data, (size_t)id.size),
+                                (uint32_t)ids->count);
+        item = CLI_ADD(ids);
+        *item = (struct cli_id){.text = cli_copy_slice(id), .size = id.size};
     }
     return &item->value;
 }
 
 void cli_ids_deinit(struct cli_ids *ids)
 {
-    for (size_t i = 0; i < ids->capacity; i++) {
+    for (size_t i = 0; i < ids->count; i++) {
         free(ids->items[i].text);
     }
     free(ids->items);
+    wal__hashmap_deinit(&ids->ranks);
     *ids = (struct cli_ids){.items = NULL};
+}
+
+/* --- files of a store ---------------------------------------------------- */
+
+const char *cli_file_error(int error)
+{
+    switch (error) {
+    case ELOOP:
+        return "it is a symbolic link";
+    case EISDIR:
+        return "it is a directory";
+    case ENXIO:
+        return "it is a FIFO, a socket or a device";
+    default:
+        return strerror(error);
+    }
+}
+
+DIR *cli_directory_open(const char *path, int *error)
+{
+    const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+    struct stat status;
+    DIR *directory = NULL;
+    int fd = open(path, flags);
+
+    *error = errno;
+    if (fd >= 0) {
+        directory = fdopendir(fd);
+        *error = errno;
+    } else if (*error == ENOTDIR && lstat(path, &status) == 0 && S_ISLNK(status.st_mode)) {
+        *error = ELOOP;
+    }
+    if (fd >= 0 && directory == NULL) {
+        close(fd);
+    }
+    return directory;
 }
 
 /* --- files that get their name when they are complete ------------------- */
@@ -876,7 +900,6 @@ struct wal_store *cli_open_store(const struct cli *cli, const char *path, uint32
 {
     bool missing = cli_is_missing(path);
     struct wal_open_options options;
-    struct wal_error error = CLI_ERROR_INIT;
     struct wal_store *store = NULL;
 
     if (missing && cli->adds_to_store) {
@@ -889,7 +912,7 @@ struct wal_store *cli_open_store(const struct cli *cli, const char *path, uint32
         make_parents(cli, path);
     }
     options = cli_open_options(cli, flags);
-    cli_check(cli, path, wal_open(path, &options, &store, &error), &error);
+    cli_check(cli, path, wal_open(path, &options, &store, cli->error));
     if (missing) {
         cli_note(cli, path, "created this store");
     }
@@ -902,14 +925,14 @@ struct wal_store *cli_open_store(const struct cli *cli, const char *path, uint32
 void cli_sessions_open(struct cli_sessions *list, struct wal_store *store,
                        const struct wal_session_cursor_options *options, struct wal_error *error)
 {
-    *list = (struct cli_sessions){.info = WAL_INIT(wal_session_info)};
+    *list = (struct cli_sessions){.info = WAL_INIT(wal_session_info), .error = error};
     list->status = wal_session_cursor_open(store, options, &list->cursor, error);
 }
 
-bool cli_sessions_next(struct cli_sessions *list, struct wal_error *error)
+bool cli_sessions_next(struct cli_sessions *list)
 {
     if (list->status == WAL_OK) {
-        list->status = wal_session_cursor_next(list->cursor, &list->info, error);
+        list->status = wal_session_cursor_next(list->cursor, &list->info, list->error);
     }
     if (list->status == WAL_OK) {
         return true;
@@ -921,14 +944,13 @@ bool cli_sessions_next(struct cli_sessions *list, struct wal_error *error)
 
 int cli_close_store(const struct cli *cli, const char *path, struct wal_store *store, int code)
 {
-    struct wal_error error = CLI_ERROR_INIT;
-    enum wal_status status = wal_close(store, &error);
+    enum wal_status status = wal_close(store, cli->error);
 
     if ((status == WAL_EPOISONED || status == WAL_EBUSY) && code != CLI_OK) {
         return code; /* the same failure, which was reported, or handles of what failed */
     }
     if (status != WAL_OK) {
-        return cli_worse_code(code, cli_report(cli, path, status, &error));
+        return cli_worse_code(code, cli_report(cli, path, status));
     }
     return code;
 }
@@ -967,13 +989,12 @@ void cli_begin_session(struct cli *cli, int argc, char **argv, const struct cli_
     cli_open(cli, flags);
 }
 
-int cli_report_file(const struct cli *cli, const char *what, enum wal_status status,
-                    const struct wal_error *error)
+int cli_report_file(const struct cli *cli, const char *what, enum wal_status status)
 {
     /* The file of a damaged blob is a segment: name the operand instead. */
-    bool is_named = error->file[0] != '\0' && status != WAL_ECORRUPT;
+    bool is_named = cli->error->file[0] != '\0' && status != WAL_ECORRUPT;
 
-    return cli_report(cli, is_named ? error->file : what, status, error);
+    return cli_report(cli, is_named ? cli->error->file : what, status);
 }
 
 char *cli_read_file(const struct cli *cli, const char *path, size_t most, const char *advice,
@@ -1028,8 +1049,7 @@ int cli_print_done(const struct cli *cli, const char *key, const char *value, co
 int cli_print_id(const struct cli *cli, struct wal_session *session)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
-    struct wal_error error = CLI_ERROR_INIT;
-    enum wal_status status = wal_session_get_info(session, &info, &error);
+    enum wal_status status = wal_session_get_info(session, &info, cli->error);
     struct wal__json_out json;
 
     if (status == WAL_OK && cli->json) {
@@ -1040,7 +1060,7 @@ int cli_print_id(const struct cli *cli, struct wal_session *session)
         fwrite(info.id.data, 1, (size_t)info.id.size, stdout);
         putchar('\n');
     }
-    return cli_report(cli, cli->items[0], status, &error);
+    return cli_report(cli, cli->items[0], status);
 }
 
 static void print_appended_sentence(const struct wal_session_info *info,

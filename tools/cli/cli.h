@@ -11,10 +11,12 @@
 #ifndef AGENTWAL_TOOLS_CLI_CLI_H
 #define AGENTWAL_TOOLS_CLI_CLI_H
 
-#include "agentwal.h"
-#include "tools/terminal/terminal.h"
+#include <dirent.h>
 
-struct cli_ids_slot;
+#include "agentwal.h"
+#include "engine/base/containers.h"
+#include "engine/base/heap.h"
+#include "tools/terminal/terminal.h"
 
 enum cli_exit {
     CLI_OK = 0,
@@ -53,6 +55,8 @@ struct cli {
     bool force_network_fs;
     int count;    /* operands */
     char **items; /* operands, the store among them */
+
+    struct wal_error *error; /* of the library call that failed last */
 
     /* What the verb has open; the program closes them. */
     struct wal_store *store;
@@ -141,8 +145,10 @@ void cli_check_checkpoint_id(const struct cli *cli, const char *what, const char
  * with a zone, or an age such as 90m, 12h, 7d or 2w. NULL: *ms stays as it is. */
 void cli_parse_time(const struct cli *cli, const char *option, const char *text, int64_t *ms);
 
-/* Returns `one` when the count is 1, else `many`. */
+/* Return `one` when the count is 1, else `many`; and with the number: "3 sessions", valid for seven
+ * further calls. */
 const char *cli_plural(uint64_t count, const char *one, const char *many);
+const char *cli_counted(uint64_t count, const char *one, const char *many);
 
 /* Prints `TOOL: what: why`; `what` may be NULL. With --json a verb prints
  * {"error":{"status","what","why","cause"?,"file"?,"offset"?,"advice"?, "exitCode"}}. Returns
@@ -154,10 +160,11 @@ int cli_error(const struct cli *cli, int code, const char *what, const char *why
 int cli_error_status(const struct cli *cli, enum wal_status status, const char *what,
                      const char *why, ...) __attribute__((format(printf, 4, 5)));
 
-/* Prints an error of the library with advice on what to do, and nothing for WAL_OK. Returns the
- * exit code. `error` may be NULL. */
-int cli_report(const struct cli *cli, const char *what, enum wal_status status,
-               const struct wal_error *error);
+/* Prints an error of the library, which is in cli->error or in `error`, with advice on what to do,
+ * and nothing for WAL_OK. Returns the exit code. `error` may be NULL. */
+int cli_report(const struct cli *cli, const char *what, enum wal_status status);
+int cli_report_error(const struct cli *cli, const char *what, enum wal_status status,
+                     const struct wal_error *error);
 
 /* Ends the process with an exit code: closes what the verb has open, and waits for the pager. Other
  * handles of the store may be open. */
@@ -168,8 +175,7 @@ _Noreturn void cli_fail(const struct cli *cli, int code, const char *what, const
     __attribute__((format(printf, 4, 5)));
 
 /* As cli_report, and ends the process unless the status is WAL_OK. */
-void cli_check(const struct cli *cli, const char *what, enum wal_status status,
-               const struct wal_error *error);
+void cli_check(const struct cli *cli, const char *what, enum wal_status status);
 
 /* Ends the process unless the code is CLI_OK. */
 void cli_need(const struct cli *cli, int code);
@@ -220,13 +226,18 @@ void *cli_realloc(void *data, size_t size);
 char *cli_copy_text(const void *data, size_t size);
 char *cli_copy_slice(struct wal_slice text);
 
+/* The heap of what the engine and formats have; it exits so too. */
+extern const struct wal__heap cli_heap;
+
 /* Opens a file whose bytes are a text in memory when it is closed; the caller frees it. */
 FILE *cli_open_memory(char **text, size_t *size);
 
 /* Returns a text, which the caller frees. */
 char *cli_format(const char *form, ...) __attribute__((format(printf, 1, 2)));
 
-/* Return a copy of a text that the process owns. */
+/* Return memory that the process owns from now on, and never frees, or such a copy of a text. What
+ * a verb has until it ends is kept so, or static. */
+void *cli_keep(void *memory);
 const char *cli_keep_text(const char *text);
 const char *cli_keep_slice(struct wal_slice text);
 
@@ -272,7 +283,7 @@ void cli_require_store(const struct cli *cli, const char *path);
  * Goes through a list of sessions:
  *
  *     for (cli_sessions_open(&list, store, options, error);
- *          cli_sessions_next(&list, error);) {
+ *          cli_sessions_next(&list);) {
  *         use(&list.info);
  *     }
  *     return list.status;
@@ -284,11 +295,12 @@ struct cli_sessions {
     struct wal_session_info info;
     enum wal_status status;
     struct wal_session_cursor *cursor;
+    struct wal_error *error;
 };
 
 void cli_sessions_open(struct cli_sessions *list, struct wal_store *store,
                        const struct wal_session_cursor_options *options, struct wal_error *error);
-bool cli_sessions_next(struct cli_sessions *list, struct wal_error *error);
+bool cli_sessions_next(struct cli_sessions *list);
 
 /* Closes a store. Returns the worse of `code` and the exit code of the close. */
 int cli_close_store(const struct cli *cli, const char *path, struct wal_store *store, int code);
@@ -337,11 +349,18 @@ void cli_texts_deinit(struct cli_texts *texts);
 
 /* --- a map from ids to numbers ------------------------------------------ */
 
+struct cli_id {
+    char *text;
+    uint64_t size;
+    uint32_t value;
+};
+
 /* Zeroed: an empty table. */
 struct cli_ids {
-    struct cli_ids_slot *items;
+    struct cli_id *items; /* in the order in which they were added */
     size_t count;
-    size_t capacity; /* 0 or a power of two */
+    size_t capacity;
+    struct wal__hashmap ranks; /* in items */
 };
 
 /* Returns the number of the id, which the caller may change; valid until the next
@@ -351,6 +370,14 @@ uint32_t *cli_ids_find(const struct cli_ids *ids, struct wal_slice id);
 /* As cli_ids_find; adds the id with 0 when it is missing. */
 uint32_t *cli_ids_get_or_add(struct cli_ids *ids, struct wal_slice id);
 void cli_ids_deinit(struct cli_ids *ids);
+
+/* --- files of a store ---------------------------------------------------- */
+
+/* The text of an errno value of opening a file of a store: what is there instead of a file. */
+const char *cli_file_error(int error);
+
+/* Opens a directory of a store, never by a symbolic link. NULL: *error is the errno value. */
+DIR *cli_directory_open(const char *path, int *error);
 
 /* --- files that get their name when they are complete ------------------- */
 
@@ -390,8 +417,7 @@ void cli_begin_session(struct cli *cli, int argc, char **argv, const struct cli_
                        int least, int most, uint32_t flags);
 
 /* As cli_report, but names the file of the error if it has one. */
-int cli_report_file(const struct cli *cli, const char *what, enum wal_status status,
-                    const struct wal_error *error);
+int cli_report_file(const struct cli *cli, const char *what, enum wal_status status);
 
 /* As cli_use_session of an id; creates the session in the current directory when there is none. */
 void cli_use_or_create_session(struct cli *cli, const char *id);

@@ -8,13 +8,16 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "convert/model/dialect.h"
 #include "convert/source/source_lines.h"
 #include "engine/base/queued.h"
 #include "format/bytes/bytes.h"
 #include "format/json/json_text.h"
+#include "format/payload/timestamp.h"
+
+#define YEARS_BEGIN_MS INT64_C(-62167219200000) /* of the year 0 */
+#define YEARS_END_MS   INT64_C(253402300800000) /* after the year 9999 */
 
 static const char replacement[] = "\xEF\xBF\xBD"; /* U+FFFD */
 
@@ -201,30 +204,21 @@ void cli_json_raw(struct wal__json_out *json, struct wal_slice text)
     cli_json_raw_continue(&pieces, text);
 }
 
-void cli_time_text(int64_t unix_ms, char *buffer, size_t size)
+void cli_time_text(int64_t unix_ms, char text[CLI_TIME_SIZE])
 {
-    int64_t seconds = unix_ms / 1000;
-    int64_t milliseconds = unix_ms % 1000;
-    struct tm tm;
-    time_t time;
+    bool is_known = unix_ms >= YEARS_BEGIN_MS && unix_ms < YEARS_END_MS;
+    uint8_t quoted[WAL__MODEL_TIME_SIZE];
 
-    if (milliseconds < 0) {
-        milliseconds += 1000;
-        seconds--;
-    }
-    time = (time_t)seconds;
-    if (gmtime_r(&time, &tm) == NULL) {
-        memset(&tm, 0, sizeof(tm));
-    }
-    snprintf(buffer, size, "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", tm.tm_year + 1900, tm.tm_mon + 1,
-             tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec, (int)milliseconds);
+    (void)wal__model_time_write(is_known ? unix_ms : 0, quoted);
+    memcpy(text, quoted + 1, CLI_TIME_SIZE - 1);
+    text[CLI_TIME_SIZE - 1] = '\0';
 }
 
 void cli_json_time(struct wal__json_out *json, int64_t unix_ms)
 {
-    char text[64];
+    char text[CLI_TIME_SIZE];
 
-    cli_time_text(unix_ms, text, sizeof(text));
+    cli_time_text(unix_ms, text);
     wal__json_out_string_begin(json);
     wal__json_out_bytes(json, text, strlen(text));
     wal__json_out_string_end(json);

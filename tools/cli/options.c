@@ -25,7 +25,7 @@ struct tables {
     const struct cli_option *items[TABLE_COUNT];
 };
 
-static void set_option(struct cli *cli, const struct cli_option *option)
+static void set_option(struct cli *cli, const struct cli_option *option, size_t argc)
 {
     char name[64];
 
@@ -55,8 +55,9 @@ static void set_option(struct cli *cli, const struct cli_option *option)
         *option->directory = cli_keep_absolute(optarg);
         cli_check_size(cli, name, *option->directory, CLI_TEXT_MAX);
     } else if (option->values != NULL) {
-        option->values->items = cli_realloc(
-            option->values->items, (option->values->count + 1) * sizeof(option->values->items[0]));
+        if (option->values->items == NULL) {
+            option->values->items = cli_keep(cli_alloc(argc * sizeof(option->values->items[0])));
+        }
         option->values->items[option->values->count++] = optarg;
     } else {
         *option->value = optarg;
@@ -185,7 +186,7 @@ static void read_options(struct cli *cli, int argc, char **argv, const struct ta
         if (found == 'h') {
             *help = true;
         } else if (option != NULL) {
-            set_option(cli, option);
+            set_option(cli, option, (size_t)argc);
         } else {
             bad_option(cli, found, argv, tables);
         }

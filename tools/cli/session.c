@@ -165,7 +165,6 @@ void cli_complete_name(const struct cli *cli, uint32_t stream, unsigned kinds, c
 {
     struct wal_session *session = cli->session;
     struct cli_match match = {.name = *name};
-    struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status = WAL_OK;
     const char *id = NULL;
     bool exists = false;
@@ -174,15 +173,15 @@ void cli_complete_name(const struct cli *cli, uint32_t stream, unsigned kinds, c
         return;
     }
     if ((kinds & CLI_NAME_HEAD) != 0) {
-        status = match_heads(&match, session, stream, &exists, &error);
+        status = match_heads(&match, session, stream, &exists, cli->error);
     }
     if (status == WAL_OK && !exists && (kinds & CLI_NAME_CHECKPOINT) != 0) {
-        status = match_checkpoints(&match, session, &exists, &error);
+        status = match_checkpoints(&match, session, &exists, cli->error);
     }
     if (status == WAL_OK && !exists && (kinds & CLI_NAME_ENTRY) != 0) {
-        status = match_entries(&match, session, stream, &exists, &error);
+        status = match_entries(&match, session, stream, &exists, cli->error);
     }
-    cli_check(cli, *name, status, &error);
+    cli_check(cli, *name, status);
     if (!exists) {
         cli_need(cli, cli_match_finish(cli, &match, kind_name(kinds), &id));
     }
@@ -230,14 +229,12 @@ void cli_short_ids_add(struct cli_short_ids *ids, struct wal_slice id)
     uint32_t cursor = 0;
     uint32_t other;
 
-    if (ids->parts.heap == NULL) {
-        wal__hashmap_init(&ids->parts, &wal__heap_libc);
-    }
+    ids->parts.heap = &cli_heap;
     *CLI_ADD(ids) = id;
-    ids->has_gaps = ids->has_gaps ||
-                    wal__hashmap_add(&ids->parts, part_key(id, true), number) != WAL_OK ||
-                    (!wal__hashmap_find(&ids->parts, part_key(id, false), &cursor, &other) &&
-                     wal__hashmap_add(&ids->parts, part_key(id, false), number) != WAL_OK);
+    (void)!wal__hashmap_add(&ids->parts, part_key(id, true), number);
+    if (!wal__hashmap_find(&ids->parts, part_key(id, false), &cursor, &other)) {
+        (void)!wal__hashmap_add(&ids->parts, part_key(id, false), number);
+    }
 }
 
 /* The number of characters at the end that two ids share. */
@@ -259,7 +256,7 @@ struct wal_slice cli_short_id(const struct cli_short_ids *ids, struct wal_slice 
     uint32_t cursor = 0;
     uint32_t other;
 
-    if (!ids->is_complete || ids->has_gaps || ids->count == 0 || !can_shorten(id)) {
+    if (!ids->is_complete || ids->count == 0 || !can_shorten(id)) {
         return id;
     }
     while (wal__hashmap_find(&ids->parts, part_key(id, true), &cursor, &other)) {
@@ -295,18 +292,15 @@ static void add_sessions(struct cli_short_ids *ids, struct wal_store *store, uin
     struct cli_sessions list;
 
     if (ids->count == 0 && wal_store_get_info(store, &about, NULL) == WAL_OK) {
-        wal__heap_arena_init(&copies, &wal__heap_libc);
-        wal__hashmap_init(&ids->parts, &wal__heap_libc);
-        ids->has_gaps = wal__hashmap_reserve(&ids->parts, 2 * (uint32_t)about.sessions) != WAL_OK;
+        wal__heap_arena_init(&copies, &cli_heap);
+        ids->parts.heap = &cli_heap;
+        (void)!wal__hashmap_reserve(&ids->parts, 2 * (uint32_t)about.sessions);
     }
-    for (cli_sessions_open(&list, store, &options, NULL); cli_sessions_next(&list, NULL);) {
+    for (cli_sessions_open(&list, store, &options, NULL); cli_sessions_next(&list);) {
         struct wal__json_span id = {list.info.id.data, (size_t)list.info.id.size};
 
         id = wal__arena_copy(&copies.arena, id);
-        if (id.data != NULL) {
-            cli_short_ids_add(ids, (struct wal_slice){id.data, id.size});
-        }
-        ids->has_gaps = ids->has_gaps || id.data == NULL;
+        cli_short_ids_add(ids, (struct wal_slice){id.data, id.size});
     }
     ids->is_complete = list.status == WAL_OK;
 }
@@ -423,9 +417,7 @@ static void select_best(struct wal_store *store, struct candidates *found, const
 static int open_found(const struct cli *cli, struct wal_store *store, const char *name,
                       const char *id, struct wal_session **session)
 {
-    struct wal_error error = CLI_ERROR_INIT;
-
-    return cli_report(cli, name, wal_session_open(store, cli_slice(id), session, &error), &error);
+    return cli_report(cli, name, wal_session_open(store, cli_slice(id), session, cli->error));
 }
 
 /* Collects the sessions whose id begins or ends with the name. A command that would affect another
@@ -443,7 +435,7 @@ static enum wal_status match_sessions(struct wal_store *store, struct cli_match 
         struct cli_sessions list;
 
         for (cli_sessions_open(&list, store, pass == 0 ? &by_prefix : &all, error);
-             cli_sessions_next(&list, error);) {
+             cli_sessions_next(&list);) {
             cli_match_add(match, list.info.id);
         }
         if (list.status != WAL_OK) {
@@ -481,18 +473,17 @@ static int open_file(const struct cli *cli, struct wal_store *store, const char 
                      const char *file, const char *reason, struct wal_session **session)
 {
     struct candidates found = {.items = NULL};
-    struct wal_error error = CLI_ERROR_INIT;
     struct cli_sessions list = {.status = WAL_OK};
     int code;
 
     if (file != NULL) {
-        for (cli_sessions_open(&list, store, NULL, &error); cli_sessions_next(&list, &error);) {
+        for (cli_sessions_open(&list, store, NULL, cli->error); cli_sessions_next(&list);) {
             add_source(&found, &list.info, file);
         }
         select_best(store, &found, file);
     }
     if (list.status != WAL_OK) {
-        code = cli_report(cli, name, list.status, &error);
+        code = cli_report(cli, name, list.status);
     } else if (found.count == 0) {
         code = fail_not_found(cli, store, name, reason);
     } else if (found.count > 1) {
@@ -516,17 +507,16 @@ static int open_candidate(const struct cli *cli, struct wal_store *store, const 
                           bool is_whole, struct wal_session **session)
 {
     struct cli_match match = {.name = name};
-    struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status = WAL_OK;
     const char *id = NULL;
     char *file;
     int code = CLI_OK;
 
     if (!is_whole || strlen(name) >= CLI_SHORT_SIZE) {
-        status = match_sessions(store, &match, is_whole, 0, &error);
+        status = match_sessions(store, &match, is_whole, 0, cli->error);
         match.prefix_count = is_whole ? 0 : match.prefix_count;
         code = status == WAL_OK ? cli_match_finish(cli, &match, "sessions", &id)
-                                : cli_report(cli, name, status, &error);
+                                : cli_report(cli, name, status);
     }
     if (code == CLI_OK && id != NULL) {
         code = open_found(cli, store, name, id, session);
@@ -564,28 +554,26 @@ static int open_latest(const struct cli *cli, struct wal_store *store, struct wa
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal_session_cursor_options options = WAL_INIT(wal_session_cursor_options);
-    struct wal_error error = CLI_ERROR_INIT;
     struct wal_session_cursor *list = NULL;
     enum wal_status status;
     char *path = cli_absolute_path(".");
 
     options.cwd = cli_slice(path);
-    status = cli_open_latest(store, &options, &list, &info, &error);
+    status = cli_open_latest(store, &options, &list, &info, cli->error);
     if (status == WAL_OK) {
-        status = wal_session_open(store, info.id, session, &error);
+        status = wal_session_open(store, info.id, session, cli->error);
     }
     wal_session_cursor_close(list);
     free(path);
     if (status == WAL_END) {
         return cli_error(cli, CLI_NEGATIVE, "@latest", "no session of this directory");
     }
-    return cli_report(cli, "@latest", status, &error);
+    return cli_report(cli, "@latest", status);
 }
 
 static int open_by_name(const struct cli *cli, struct wal_store *store, const char *name,
                         bool is_whole, struct wal_session **session)
 {
-    struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
 
     if (strcmp(name, "@latest") == 0) {
@@ -594,11 +582,11 @@ static int open_by_name(const struct cli *cli, struct wal_store *store, const ch
     if (name[0] == '\0') {
         return cli_error(cli, CLI_USAGE, "SESSION", "is empty");
     }
-    status = wal_session_open(store, cli_slice(name), session, &error);
+    status = wal_session_open(store, cli_slice(name), session, cli->error);
     if (status == WAL_ENOTFOUND || status == WAL_EINVAL) {
         return open_candidate(cli, store, name, is_whole, session);
     }
-    return cli_report(cli, name, status, &error);
+    return cli_report(cli, name, status);
 }
 
 int cli_find_session(const struct cli *cli, struct wal_store *store, const char *name,
@@ -633,7 +621,7 @@ static bool is_known(struct wal_store *store, const char *name)
     char *file = realpath(name, NULL);
     bool is_found = false;
 
-    for (cli_sessions_open(&list, store, NULL, NULL); cli_sessions_next(&list, NULL);) {
+    for (cli_sessions_open(&list, store, NULL, NULL); cli_sessions_next(&list);) {
         add_source(&found, &list.info, file);
     }
     for (size_t i = 0; i < found.count; i++) {
@@ -650,30 +638,29 @@ static void use_file(struct cli *cli, const char *name)
 {
     const struct wal_open_options options = cli_open_options(cli, WAL_OPEN_MEMORY);
     struct wal_session_info info = WAL_INIT(wal_session_info);
-    struct wal_error error = CLI_ERROR_INIT;
     struct wal_session_cursor *list = NULL;
     char *path = cli_absolute_path(name);
-    enum wal_status status = wal_open(NULL, &options, &cli->store, &error);
+    enum wal_status status = wal_open(NULL, &options, &cli->store, cli->error);
 
     cli->opened = name;
     if (status == WAL_OK) {
-        status = wal_import_file(cli->store, cli_slice(path), NULL, NULL, &error);
+        status = wal_import_file(cli->store, cli_slice(path), NULL, NULL, cli->error);
     }
     if (status == WAL_OK) {
-        status = wal_session_cursor_open(cli->store, NULL, &list, &error);
+        status = wal_session_cursor_open(cli->store, NULL, &list, cli->error);
     }
     if (status == WAL_OK) {
-        status = wal_session_cursor_next(list, &info, &error);
+        status = wal_session_cursor_next(list, &info, cli->error);
     }
     if (status == WAL_OK) {
-        status = wal_session_open(cli->store, info.id, &cli->session, &error);
+        status = wal_session_open(cli->store, info.id, &cli->session, cli->error);
     }
     wal_session_cursor_close(list);
     free(path);
     if (status == WAL_END) {
         cli_fail(cli, CLI_NEGATIVE, name, "has no session");
     }
-    cli_check(cli, name, status, &error);
+    cli_check(cli, name, status);
 }
 
 void cli_use_session_or_file(struct cli *cli, const char *store, const char *name)
@@ -694,12 +681,11 @@ void cli_use_session_or_file(struct cli *cli, const char *store, const char *nam
 const char *cli_session_id(const struct cli *cli, struct wal_store *store, const char *name)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
-    struct wal_error error = CLI_ERROR_INIT;
     struct wal_session *session = NULL;
     const char *id;
 
     cli_need(cli, cli_find_session(cli, store, name, &session));
-    cli_check(cli, name, wal_session_get_info(session, &info, &error), &error);
+    cli_check(cli, name, wal_session_get_info(session, &info, cli->error));
     id = cli_keep_slice(info.id);
     wal_session_close(session);
     return id;
@@ -708,17 +694,16 @@ const char *cli_session_id(const struct cli *cli, struct wal_store *store, const
 const char *cli_find_trashed(const struct cli *cli, const char *name)
 {
     struct cli_match match = {.name = name};
-    struct wal_error error = CLI_ERROR_INIT;
     struct wal_session *session = NULL;
     const char *found = NULL;
-    enum wal_status status = wal_session_open(cli->store, cli_slice(name), &session, &error);
+    enum wal_status status = wal_session_open(cli->store, cli_slice(name), &session, cli->error);
 
     wal_session_close(session);
     if (status == WAL_OK || status == WAL_ETRASHED) {
         return name; /* complete */
     }
-    status = match_sessions(cli->store, &match, false, WAL_SESSION_CURSOR_TRASH, &error);
-    cli_check(cli, name, status, &error);
+    status = match_sessions(cli->store, &match, false, WAL_SESSION_CURSOR_TRASH, cli->error);
+    cli_check(cli, name, status);
     cli_need(cli, cli_match_finish(cli, &match, "sessions", &found));
     if (found == NULL) {
         cli_end(cli, cli_error_status(cli, WAL_ENOTFOUND, name,
@@ -1025,7 +1010,6 @@ int cli_print_sessions(const struct cli *cli, const struct cli_list *wanted)
     struct wal_session_cursor_options all = wanted->options;
     struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal__directory directory;
-    struct wal_error error = CLI_ERROR_INIT;
     struct wal_session_cursor *list = NULL;
     enum wal_status status;
     struct table table;
@@ -1034,7 +1018,7 @@ int cli_print_sessions(const struct cli *cli, const struct cli_list *wanted)
 
     wal__directory_init(&directory, wanted->options.cwd);
     all.cwd.size = 0;
-    status = wal_session_cursor_open(store, &all, &list, &error);
+    status = wal_session_cursor_open(store, &all, &list, cli->error);
     if (status == WAL_OK) {
         cli_start_pager(cli);
     }
@@ -1044,10 +1028,10 @@ int cli_print_sessions(const struct cli *cli, const struct cli_list *wanted)
                              TABLE_ANY("CLIENT", 0, 0, TABLE_VARIED),
                              TABLE_PATH("DIRECTORY", TABLE_ID_MAX),
                              TABLE_TEXT("TITLE", TITLE_WIDTH_MIN)));
-    while (status == WAL_OK && (wanted->limit == 0 || count < wanted->limit) &&
-           !cli_output_failed() &&
-           (status = wanted->subagents ? wal_session_cursor_next(list, &info, &error)
-                                       : cli_session_next(store, list, &info, &error)) == WAL_OK) {
+    while (
+        status == WAL_OK && (wanted->limit == 0 || count < wanted->limit) && !cli_output_failed() &&
+        (status = wanted->subagents ? wal_session_cursor_next(list, &info, cli->error)
+                                    : cli_session_next(store, list, &info, cli->error)) == WAL_OK) {
         if (!is_listed(store, wanted, &directory, &info)) {
             continue;
         }
@@ -1060,19 +1044,18 @@ int cli_print_sessions(const struct cli *cli, const struct cli_list *wanted)
     }
     table_finish(&table);
     if (status == WAL_OK && wanted->cursor && count == wanted->limit) {
-        status = print_cursor(list, &error);
+        status = print_cursor(list, cli->error);
     }
     wal_session_cursor_close(list);
     if (status == WAL_END && count == 0 && wanted->options.cwd.size > 0 &&
         wanted->options.after.size == 0) {
         cli_note(cli, wanted->options.cwd.data, "no session of this directory");
     }
-    if (status == WAL_EINVAL && strstr(error.text, "cursor") != NULL) {
+    if (status == WAL_EINVAL && strstr(cli->error->text, "cursor") != NULL) {
         return cli_error(cli, CLI_USAGE, "--after",
                          "is not a cursor; use the text that --cursor printed");
     }
-    return status == WAL_OK || status == WAL_END ? CLI_OK
-                                                 : cli_report(cli, cli->opened, status, &error);
+    return status == WAL_OK || status == WAL_END ? CLI_OK : cli_report(cli, cli->opened, status);
 }
 
 /* --- projects ----------------------------------------------------------- */
@@ -1101,8 +1084,8 @@ static void add_to_project(struct cli_projects *projects, const struct wal_sessi
     if (info->created_ms < project->created_ms) {
         project->created_ms = info->created_ms;
     }
-    if (info->cwd.size > 0 && (*cli_ids_get_or_add(&project->seen, info->cwd))++ == 0) {
-        cli_texts_add(&project->directories, info->cwd);
+    if (info->cwd.size > 0) {
+        (void)cli_ids_get_or_add(&project->directories, info->cwd);
     }
 }
 
@@ -1111,7 +1094,7 @@ enum wal_status cli_projects_read(struct cli_projects *projects, struct wal_stor
 {
     struct cli_sessions list;
 
-    for (cli_sessions_open(&list, store, NULL, error); cli_sessions_next(&list, error);) {
+    for (cli_sessions_open(&list, store, NULL, error); cli_sessions_next(&list);) {
         add_to_project(projects, &list.info, splits);
     }
     return list.status;
@@ -1125,8 +1108,7 @@ void cli_projects_deinit(struct cli_projects *projects)
         free(project->id);
         free(project->newest);
         free(project->cwd);
-        cli_texts_deinit(&project->directories);
-        cli_ids_deinit(&project->seen);
+        cli_ids_deinit(&project->directories);
     }
     free(projects->items);
     cli_ids_deinit(&projects->ranks);

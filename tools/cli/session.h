@@ -61,7 +61,6 @@ struct cli_short_ids {
     size_t capacity;
     struct wal__hashmap parts; /* of their first and last characters: their numbers in items */
     bool is_complete;          /* all ids were added */
-    bool has_gaps;             /* memory was lacking for one */
 };
 
 /* Adds an id, which must stay valid. Ids of up to 12 characters and those that do not end with
@@ -154,8 +153,7 @@ struct cli_project {
     int64_t created_ms; /* of the first session that was created */
     int64_t updated_ms; /* of the newest session */
     uint64_t sessions;
-    struct cli_texts directories;
-    struct cli_ids seen; /* the directories */
+    struct cli_ids directories; /* the newest first */
 };
 
 /* Zeroed: none. */

@@ -59,7 +59,7 @@ static int32_t add_report(void *ctx, const struct wal_transfer_report *report)
         write_report(transfer, report);
     } else if (report->kind == WAL_TRANSFER_REFUSED) {
         name = cli_copy_slice(report->session_id);
-        (void)cli_report(transfer->cli, name, report->status, report->error);
+        (void)cli_report_error(transfer->cli, name, report->status, report->error);
         free(name);
     } else if (report->kind == WAL_TRANSFER_DOCUMENT) {
         name = cli_copy_slice(report->key);
@@ -96,7 +96,7 @@ void cli_transfer_init(struct cli_transfer *transfer, const struct cli *cli, con
 
 void cli_transfer_select(struct cli_transfer *transfer, struct wal_store *store, int first, int end)
 {
-    struct wal_slice *ids = cli_alloc((size_t)(end - first) * sizeof(ids[0]));
+    struct wal_slice *ids = cli_keep(cli_alloc((size_t)(end - first) * sizeof(ids[0])));
 
     transfer->sessions = ids;
     transfer->options.sessions = ids;
@@ -139,18 +139,15 @@ static void print_summary(const struct cli_transfer *transfer)
     if (result->refused > 0) {
         printf(", %" PRIu64 " refused", result->refused);
     }
-    printf("; %" PRIu64 " %s, %" PRIu64 " %s of documents added\n", result->entries,
-           cli_plural(result->entries, "entry", "entries"), result->documents,
-           cli_plural(result->documents, "version", "versions"));
+    printf("; %s, %s of documents added\n", cli_counted(result->entries, "entry", "entries"),
+           cli_counted(result->documents, "version", "versions"));
 }
 
-int cli_transfer_finish(struct cli_transfer *transfer, const char *path, enum wal_status status,
-                        const struct wal_error *error)
+int cli_transfer_finish(struct cli_transfer *transfer, const char *path, enum wal_status status)
 {
     progress_clear(&transfer->progress);
-    free(transfer->sessions);
     if (status != WAL_OK) {
-        return cli_worse_code(transfer->code, cli_report(transfer->cli, path, status, error));
+        return cli_worse_code(transfer->code, cli_report(transfer->cli, path, status));
     }
     if (transfer->cli->json) {
         write_summary(transfer);
@@ -162,11 +159,11 @@ int cli_transfer_finish(struct cli_transfer *transfer, const char *path, enum wa
 
 int cli_transfer_import(const struct cli *cli, struct wal_store *store, const char *bundle)
 {
-    struct wal_error error = CLI_ERROR_INIT;
     struct cli_transfer transfer;
     enum wal_status status;
 
     cli_transfer_init(&transfer, cli, "import", bundle);
-    status = wal_bundle_read(store, cli_slice(bundle), &transfer.options, &transfer.result, &error);
-    return cli_transfer_finish(&transfer, bundle, status, &error);
+    status =
+        wal_bundle_read(store, cli_slice(bundle), &transfer.options, &transfer.result, cli->error);
+    return cli_transfer_finish(&transfer, bundle, status);
 }

@@ -35,8 +35,7 @@ void cli_transfer_select(struct cli_transfer *transfer, struct wal_store *store,
 
 /* Prints the result of the call that had this status, about `path`. Returns the exit code:
  * CLI_NEGATIVE if something was refused. */
-int cli_transfer_finish(struct cli_transfer *transfer, const char *path, enum wal_status status,
-                        const struct wal_error *error);
+int cli_transfer_finish(struct cli_transfer *transfer, const char *path, enum wal_status status);
 
 /* Takes a bundle into a store. Returns the exit code. */
 int cli_transfer_import(const struct cli *cli, struct wal_store *store, const char *bundle);

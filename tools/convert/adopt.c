@@ -36,22 +36,19 @@ static char *units_folder(void)
     const char *base = getenv("XDG_CONFIG_HOME");
 
     if (base != NULL && base[0] == '/') {
-        return cli_format("%s/%s", base, "systemd/user");
+        return cli_keep(cli_format("%s/systemd/user", base));
     }
     base = getenv("HOME");
-    return base != NULL && base[0] == '/' ? cli_format("%s/%s", base, ".config/systemd/user")
+    return base != NULL && base[0] == '/' ? cli_keep(cli_format("%s/.config/systemd/user", base))
                                           : NULL;
 }
 
-/* Returns the path of the unit's file; the caller frees it. NULL: neither XDG_CONFIG_HOME nor HOME
- * is set. */
+/* Returns the path of the unit's file. NULL: neither XDG_CONFIG_HOME nor HOME is set. */
 static char *adopt_unit_path(void)
 {
     char *folder = units_folder();
-    char *path = folder != NULL ? cli_format("%s/%s", folder, UNIT) : NULL;
 
-    free(folder);
-    return path;
+    return folder != NULL ? cli_keep(cli_format("%s/%s", folder, UNIT)) : NULL;
 }
 
 /* Creates a folder and those above it. */
@@ -97,14 +94,11 @@ static bool put_variable(FILE *file, const char *name)
 {
     const char *value = getenv(name);
     bool is_valid = true;
-    char *assignment;
 
     if (value != NULL && value[0] == '/') {
-        assignment = cli_format("%s=%s", name, value);
         fputs("Environment=", file);
-        is_valid = put_word(file, assignment, false);
+        is_valid = put_word(file, cli_keep(cli_format("%s=%s", name, value)), false);
         putc('\n', file);
-        free(assignment);
     }
     return is_valid;
 }
@@ -176,7 +170,7 @@ static int write_unit(const char *path, const char *store, const struct wal_impo
         return errno;
     }
     program[size] = '\0';
-    temporary = cli_format("%s.tmp", path);
+    temporary = cli_keep(cli_format("%s.tmp", path));
     file = fopen(temporary, "we");
     if (file == NULL) {
         number = errno;
@@ -192,7 +186,6 @@ static int write_unit(const char *path, const char *store, const struct wal_impo
             (void)unlink(temporary);
         }
     }
-    free(temporary);
     return number;
 }
 
@@ -227,16 +220,14 @@ static bool run_systemctl(const char *first, const char *second)
 /* Enables the unit as systemctl does, without systemd. Returns 0 or an errno value. */
 static int enable(const char *folder)
 {
-    char *wants = cli_format("%s/%s", folder, WANTS);
-    char *link = cli_format("%s/%s", wants, UNIT);
+    char *wants = cli_keep(cli_format("%s/%s", folder, WANTS));
+    char *link = cli_keep(cli_format("%s/%s", wants, UNIT));
     int number = 0;
 
     make_folders(wants);
     if ((unlink(link) != 0 && errno != ENOENT) || symlink("../" UNIT, link) != 0) {
         number = errno;
     }
-    free(link);
-    free(wants);
     return number;
 }
 
@@ -274,8 +265,6 @@ static int unit_install(const struct cli *cli, const char *store,
                       "start " UNIT);
         }
     }
-    free(path);
-    free(folder);
     return number == 0 ? CLI_OK : CLI_FAILED;
 }
 
@@ -284,7 +273,7 @@ static int unit_uninstall(const struct cli *cli)
 {
     char *folder = units_folder();
     char *path = adopt_unit_path();
-    char *link = folder != NULL ? cli_format("%s/%s", folder, WANTS "/" UNIT) : NULL;
+    char *link = folder != NULL ? cli_keep(cli_format("%s/%s", folder, WANTS "/" UNIT)) : NULL;
     int code = CLI_OK;
 
     if (path == NULL || access(path, F_OK) != 0) {
@@ -300,9 +289,6 @@ static int unit_uninstall(const struct cli *cli)
             putchar('\n');
         }
     }
-    free(link);
-    free(path);
-    free(folder);
     return code;
 }
 
@@ -459,8 +445,7 @@ static void print_plan(const struct adopt *adopt)
         }
         printf("%s: ", adopt->clients[i].name);
         cli_print_name(stdout, cli_slice(adopt->clients[i].folder));
-        printf(": %" PRIu64 " %s, ", plan->sessions,
-               cli_plural(plan->sessions, "session", "sessions"));
+        printf(": %s, ", cli_counted(plan->sessions, "session", "sessions"));
         convert_print_bytes(plan->bytes);
         putchar('\n');
         convert_print_left_out("    left out: ", plan);
@@ -483,8 +468,8 @@ static bool ask(const struct adopt *adopt)
 {
     char answer[16];
 
-    fprintf(stderr, "Import %" PRIu64 " %s%s? [y/N] ", count_sessions(adopt),
-            cli_plural(count_sessions(adopt), "session", "sessions"),
+    fprintf(stderr, "Import %s%s? [y/N] ",
+            cli_counted(count_sessions(adopt), "session", "sessions"),
             adopt->installs ? ", and follow these folders from now on" : "");
     fflush(stderr);
     return fgets(answer, sizeof(answer), stdin) != NULL && (answer[0] == 'y' || answer[0] == 'Y');
@@ -545,24 +530,22 @@ static int import_clients(const struct adopt *adopt, struct convert_run *run)
 static int import_and_install(const struct adopt *adopt)
 {
     const struct cli *cli = adopt->cli;
-    struct convert_run run = {.cli = cli,
-                              .exclude = adopt->store,
-                              .is_verbose = adopt->is_verbose,
-                              .hides_unread = !cli->json}; /* the plan has them */
-    char *absolute;
+    static struct convert_run run;
     int code;
 
+    run.cli = cli;
+    run.exclude = adopt->store;
+    run.is_verbose = adopt->is_verbose;
+    run.hides_unread = !cli->json; /* the plan has them */
     convert_catch_signals();
     code = import_clients(adopt, &run);
-    convert_run_deinit(&run);
     convert_end_interrupted(cli);
     if (access(adopt->store, F_OK) != 0 || !is_any_read(adopt)) {
         return code;
     }
     if (adopt->installs) {
-        absolute = cli_absolute_path(adopt->store);
-        code = cli_worse_code(code, unit_install(cli, absolute, adopt->clients, adopt->count));
-        free(absolute);
+        code = cli_worse_code(
+            code, unit_install(cli, cli_keep_absolute(adopt->store), adopt->clients, adopt->count));
     } else if (!cli->json) {
         print_next(adopt);
     }
@@ -583,7 +566,7 @@ static int adopt_clients(struct adopt *adopt)
 
 int verb_adopt(struct cli *cli, int argc, char **argv)
 {
-    struct adopt *adopt = cli_alloc(sizeof(*adopt));
+    struct adopt *adopt = cli_keep(cli_alloc(sizeof(*adopt)));
     const struct cli_option options[] = {
         {.name = "yes", .letter = 'y', .flag = &adopt->is_agreed},
         {.name = "install", .flag = &adopt->installs},
@@ -591,7 +574,6 @@ int verb_adopt(struct cli *cli, int argc, char **argv)
         {.name = "verbose", .letter = 'v', .flag = &adopt->is_verbose},
         {.name = NULL},
     };
-    int code;
 
     cli_parse_operands(cli, argc, argv, options, 2, 2);
     if (adopt->installs && adopt->uninstalls) {
@@ -599,10 +581,5 @@ int verb_adopt(struct cli *cli, int argc, char **argv)
     }
     adopt->cli = cli;
     adopt->store = cli->items[1];
-    code = adopt->uninstalls ? unit_uninstall(cli) : adopt_clients(adopt);
-    for (size_t i = 0; i < CLIENTS_MAX; i++) {
-        cli_texts_deinit(&adopt->unread[i]);
-    }
-    free(adopt);
-    return code;
+    return adopt->uninstalls ? unit_uninstall(cli) : adopt_clients(adopt);
 }

@@ -199,7 +199,6 @@ int convert_run_import(struct convert_run *run, struct wal_store *store,
 /* Prints what was imported, what was left out, and the warnings. As JSON with
  * --json. */
 void convert_run_print(const struct convert_run *run);
-void convert_run_deinit(struct convert_run *run);
 
 /* Prints the files that were left out, by kind, after `before`; nothing if there are none. */
 void convert_print_left_out(const char *before, const struct wal_import_result *result);

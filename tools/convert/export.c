@@ -90,21 +90,21 @@ static int write_lines(const struct convert_source *source, struct sink *sink,
                        struct convert_outcome *outcome)
 {
     struct convert_outcome counts = {.added = 0};
-    struct wal_error error = CLI_ERROR_INIT;
     struct wal__source_lines lines;
     struct wal_entry entry;
-    enum wal_status status =
-        wal__source_lines_open(&lines, NULL, source->session, source->stream, source->file, &error);
+    enum wal_status status = wal__source_lines_open(&lines, NULL, source->session, source->stream,
+                                                    source->file, source->cli->error);
     int code = CLI_OK;
 
     if (status != WAL_OK) {
-        return cli_report(source->cli, source->name, status, &error);
+        return cli_report(source->cli, source->name, status);
     }
-    while (!sink->differs && (status = wal__source_lines_next(&lines, &entry, &error)) != WAL_END) {
+    while (!sink->differs &&
+           (status = wal__source_lines_next(&lines, &entry, source->cli->error)) != WAL_END) {
         if (status == WAL_OK && (entry.flags & WAL_ENTRY_REDACTED) != 0) {
             counts.redacted++;
         } else if (status == WAL_OK) {
-            status = write_line(source, &lines, sink, &entry, &error);
+            status = write_line(source, &lines, sink, &entry, source->cli->error);
             counts.added += status == WAL_OK && sink->position > sink->old_size ? 1 : 0;
         }
         if (status == WAL_ECORRUPT || status == WAL_EIO) {
@@ -113,7 +113,7 @@ static int write_lines(const struct convert_source *source, struct sink *sink,
             continue;
         }
         if (status != WAL_OK) {
-            code = cli_report(source->cli, source->name, status, &error);
+            code = cli_report(source->cli, source->name, status);
             break;
         }
     }
@@ -531,14 +531,13 @@ static int export_file(struct dir_export *dir_export, struct wal_slice key, stru
 
 static int export_docs(struct dir_export *dir_export)
 {
-    struct wal_error error = CLI_ERROR_INIT;
     struct wal_doc doc;
     enum wal_status status;
     int code = CLI_OK;
 
     for (;;) {
         doc = (struct wal_doc)WAL_INIT(wal_doc);
-        status = wal_doc_cursor_next(dir_export->files.docs, &doc, &error);
+        status = wal_doc_cursor_next(dir_export->files.docs, &doc, dir_export->source->cli->error);
         if (status == WAL_END) {
             return code;
         }
@@ -546,7 +545,7 @@ static int export_docs(struct dir_export *dir_export)
             dir_export->outcome->damaged++;
             code = cli_worse_code(code, CLI_NEGATIVE);
         } else if (status != WAL_OK) {
-            return cli_report(dir_export->source->cli, dir_export->source->name, status, &error);
+            return cli_report(dir_export->source->cli, dir_export->source->name, status);
         } else {
             code = cli_worse_code(code, export_file(dir_export, doc.key, doc.value));
         }
@@ -598,7 +597,6 @@ static bool is_stream(const struct dir_export *dir_export, struct wal_slice path
 
 static int export_versions(struct dir_export *dir_export, const bool *has_lines)
 {
-    struct wal_error error = CLI_ERROR_INIT;
     int code = CLI_OK;
 
     for (size_t i = 0; i < dir_export->files.count; i++) {
@@ -611,7 +609,8 @@ static int export_versions(struct dir_export *dir_export, const bool *has_lines)
             wal_doc_cursor_get(dir_export->files.docs, version->path, 0, &doc, NULL) == WAL_OK) {
             continue;
         }
-        status = wal__session_dir_files_get(&dir_export->files, version, &bytes, &memory, &error);
+        status = wal__session_dir_files_get(&dir_export->files, version, &bytes, &memory,
+                                            dir_export->source->cli->error);
         if (status == WAL_OK) {
             code = cli_worse_code(code, export_file(dir_export, version->path, bytes));
         } else if (status == WAL_EREDACTED) {
@@ -631,7 +630,6 @@ static int convert_dir_export(const struct convert_source *source,
                               const struct wal__dialect *dialect, struct convert_outcome *outcome)
 {
     struct dir_export dir_export = {.source = source, .dialect = dialect, .outcome = outcome};
-    struct wal_error error = CLI_ERROR_INIT;
     bool has_lines[2] = {false, false};
     enum wal_status status;
     int code = CLI_OK;
@@ -641,9 +639,9 @@ static int convert_dir_export(const struct convert_source *source,
     dir_export.files.store = source->store;
     dir_export.files.session = source->session;
     dir_export.root = dir_file_path(source->path, &wal__dialect_opencode, 0);
-    status = wal__session_dir_files_open(&dir_export.files, &error);
+    status = wal__session_dir_files_open(&dir_export.files, source->cli->error);
     if (status != WAL_OK) {
-        code = cli_report(source->cli, source->name, status, &error);
+        code = cli_report(source->cli, source->name, status);
     }
     for (uint32_t i = 0; code <= CLI_NEGATIVE && i < 2; i++) {
         if (wal__session_dir_stream_path(dialect, i) != NULL) {
@@ -702,12 +700,11 @@ static int compare_path(const void *a, const void *b)
 
 static void list_items(struct export *export)
 {
-    struct wal_error error = CLI_ERROR_INIT;
     struct cli_sessions list;
     struct wal__source source;
 
-    for (cli_sessions_open(&list, export->view.store, NULL, &error);
-         cli_sessions_next(&list, &error);) {
+    for (cli_sessions_open(&list, export->view.store, NULL, export->view.cli->error);
+         cli_sessions_next(&list);) {
         struct item *item;
         item = CLI_ADD(export);
         *item = (struct item){
@@ -722,13 +719,13 @@ static void list_items(struct export *export)
                                     : NULL;
         }
     }
-    cli_check(export->view.cli, export->view.store_path, list.status, &error);
+    cli_check(export->view.cli, export->view.store_path, list.status);
 }
 
 /* Renames sources that share a path; a unique path is kept. */
 static void make_paths_unique(struct export *export)
 {
-    struct cli_ids used_paths = {.items = NULL};
+    static struct cli_ids used_paths;
     struct item *items = export->items;
 
     if (items == NULL) {
@@ -758,7 +755,6 @@ static void make_paths_unique(struct export *export)
         free(items[i].path);
         items[i].path = unique_path;
     }
-    cli_ids_deinit(&used_paths);
 }
 
 static const struct item *find_item(const struct export *export, struct wal_slice id)
@@ -769,15 +765,6 @@ static const struct item *find_item(const struct export *export, struct wal_slic
         }
     }
     return NULL;
-}
-
-static void free_items(struct export *export)
-{
-    for (size_t i = 0; i < export->count; i++) {
-        free(export->items[i].id);
-        free(export->items[i].path);
-    }
-    free(export->items);
 }
 
 static void write_json(const struct export *export, const struct item *item, const char *path,
@@ -821,8 +808,7 @@ static void print_result(const struct export *export, const struct item *item, c
         cli_print_name(stdout, cli_slice(path));
         printf(": session ");
         cli_print_name(stdout, cli_slice(item->id));
-        printf(", %" PRIu64 " %s added\n", outcome->added,
-               cli_plural(outcome->added, "line", "lines"));
+        printf(", %s added\n", cli_counted(outcome->added, "line", "lines"));
     }
     if (outcome->redacted > 0) {
         cli_error(cli, CLI_OK, item->id, "left out: %" PRIu64 " redacted %s", outcome->redacted,
@@ -833,8 +819,8 @@ static void print_result(const struct export *export, const struct item *item, c
     }
     if (outcome->native_count > 0) {
         cli_error(
-            cli, CLI_OK, item->id, "%" PRIu64 " %s of the file; skipped", outcome->native_count,
-            cli_plural(outcome->native_count, "entry is not a line", "entries are not lines"));
+            cli, CLI_OK, item->id, "%s of the file; skipped",
+            cli_counted(outcome->native_count, "entry is not a line", "entries are not lines"));
     }
 }
 
@@ -916,16 +902,15 @@ static int export_source(struct export *export, const struct item *item)
                                          .path = item->path}};
     struct convert_source *source = &several.source;
     struct convert_outcome outcome = {.added = 0};
-    struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
     char *path = NULL;
     int code = CLI_OK;
 
     if (item->path != NULL) {
-        status =
-            wal_session_open(export->view.store, cli_slice(item->id), &source->session, &error);
+        status = wal_session_open(export->view.store, cli_slice(item->id), &source->session,
+                                  export->view.cli->error);
         if (status != WAL_OK) {
-            return cli_report(export->view.cli, item->id, status, &error);
+            return cli_report(export->view.cli, item->id, status);
         }
         char *relative = relative_path(item, 0);
         path = join_path(export->view.root != NULL ? export->view.root : "", relative);
@@ -940,10 +925,11 @@ static int export_source(struct export *export, const struct item *item)
     free(path);
     if (code < CLI_USAGE && item->path != NULL && item->dir_dialect == NULL &&
         export->view.root != NULL) {
-        status = wal__source_files_visit(source->session, export_other_file, &several, &error);
+        status = wal__source_files_visit(source->session, export_other_file, &several,
+                                         export->view.cli->error);
         code = cli_worse_code(code, several.code);
         if (status != WAL_OK) {
-            code = cli_worse_code(code, cli_report(export->view.cli, item->id, status, &error));
+            code = cli_worse_code(code, cli_report(export->view.cli, item->id, status));
         }
     }
     wal_session_close(source->session);
@@ -1056,9 +1042,10 @@ int verb_export(struct cli *cli, int argc, char **argv)
         {.name = "stdout", .flag = &to_stdout},
         {.name = NULL},
     };
-    struct export export = {.view.cli = cli};
+    static struct export export;
     int code;
 
+    export.view.cli = cli;
     cli_parse(cli, argc, argv, options);
     cli_check_operands(cli, to_stdout ? 2 : 3, to_stdout ? 2 : 3);
     export.view.dialect = find_dialect(cli, dialect);
@@ -1081,8 +1068,6 @@ int verb_export(struct cli *cli, int argc, char **argv)
     if (export.view.summary != NULL) {
         convert_summary_end(&summary);
     }
-    free_items(&export);
-    free(sessions.items);
     return code;
 }
 
@@ -1092,7 +1077,6 @@ static int print_path(const struct export *export, struct wal_session *session, 
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
     const struct item *item = NULL;
-    char *relative;
     char *path;
 
     if (export->view.dialect != NULL) {
@@ -1104,11 +1088,8 @@ static int print_path(const struct export *export, struct wal_session *session, 
     if (item == NULL || item->path == NULL) {
         return cli_error(export->view.cli, CLI_NEGATIVE, name, "was not imported");
     }
-    relative = relative_path(item, stream);
-    path = join_path(export->view.root, relative);
-    convert_print_path(export->view.cli, path);
-    free(relative);
-    free(path);
+    path = join_path(export->view.root, cli_keep(relative_path(item, stream)));
+    convert_print_path(export->view.cli, cli_keep(path));
     return CLI_OK;
 }
 
@@ -1121,15 +1102,13 @@ int verb_path(struct cli *cli, int argc, char **argv)
         {.name = "stream", .number = &stream, .max = 255},
         {.name = NULL},
     };
-    struct export export = {.view.cli = cli};
-    int code;
+    static struct export export;
 
+    export.view.cli = cli;
     cli_parse_operands(cli, argc, argv, options, 4, 4);
     export.view.dialect = find_dialect(cli, dialect);
     export.view.root = cli->items[2];
     open_export(cli, &export);
     cli_use_session(cli, cli->items[3]);
-    code = print_path(&export, cli->session, cli->items[3], (uint32_t)stream);
-    free_items(&export);
-    return code;
+    return print_path(&export, cli->session, cli->items[3], (uint32_t)stream);
 }

@@ -283,7 +283,6 @@ static enum wal_status flush(struct views *views, struct open_view *open_view, c
  */
 static bool views_update(struct views *views, const struct wal_session_info *info)
 {
-    struct wal_error error = CLI_ERROR_INIT;
     struct open_view *open_view;
     struct session_state *session_state;
     uint64_t update_number = ++views->update_count;
@@ -297,10 +296,10 @@ static bool views_update(struct views *views, const struct wal_session_info *inf
     open_view = find_slot(views, info->number);
     session_state = get_session_state(views, info->number);
     id = cli_copy_slice(info->id);
-    status = open_if_closed(views, open_view, info, &error);
+    status = open_if_closed(views, open_view, info, views->target.cli->error);
 
     if (status == WAL_OK) {
-        status = flush(views, open_view, id, &error);
+        status = flush(views, open_view, id, views->target.cli->error);
         open_view->update_number = update_number;
         open_view->time = when_steady_ms() / 1000;
     }
@@ -310,7 +309,7 @@ static bool views_update(struct views *views, const struct wal_session_info *inf
     }
     session_state->update_number = update_number;
     if (status != WAL_OK && session_state->status != status) {
-        convert_view_fail(&views->target, id, status, &error);
+        convert_view_fail(&views->target, id, status, views->target.cli->error);
     }
     set_status(views, session_state, status);
     if (open_view->number != 0) {
@@ -392,7 +391,7 @@ static enum wal_status add_relatives(struct wal_store *store,
 {
     struct cli_sessions list;
 
-    for (cli_sessions_open(&list, store, options, error); cli_sessions_next(&list, error);) {
+    for (cli_sessions_open(&list, store, options, error); cli_sessions_next(&list);) {
         bool is_fork = (list.info.flags & WAL_SESSION_FORK) != 0;
         if (options != NULL || (is_fork && cli_ids_find(ids, list.info.parent_id) != NULL)) {
             (void)cli_ids_get_or_add(ids, list.info.id);
@@ -595,7 +594,7 @@ static void reopen_store(struct follow *follow, enum wal_status status, struct w
 
     do {
         if (follow->reported_status != status) {
-            cli_report(follow->cli, follow->path, status, error);
+            cli_report_error(follow->cli, follow->path, status, error);
         }
         follow->reported_status = status;
         close_store(follow);
@@ -609,18 +608,17 @@ static void reopen_store(struct follow *follow, enum wal_status status, struct w
 
 static int follow_store(struct follow *follow)
 {
-    struct wal_error error = CLI_ERROR_INIT;
-    enum wal_status status = open_views(follow, &error);
+    enum wal_status status = open_views(follow, follow->cli->error);
 
     if (status != WAL_OK) {
-        cli_report(follow->cli, follow->path, status, &error);
+        cli_report(follow->cli, follow->path, status);
         close_store(follow);
         return cli_exit_code(status);
     }
     while (!must_stop()) {
-        status = follow_once(follow, &error);
+        status = follow_once(follow, follow->cli->error);
         if (status != WAL_OK) {
-            reopen_store(follow, status, &error);
+            reopen_store(follow, status, follow->cli->error);
         } else if (follow->initial_scan == NULL) {
             follow->reported_status = WAL_OK;
         }
@@ -658,20 +656,19 @@ int verb_follow(struct cli *cli, int argc, char **argv)
         {.name = "dialect", .value = &dialect},
         {.name = NULL},
     };
-    struct follow follow = {.cli = cli, .retry_delay = 1};
+    static struct follow follow = {.retry_delay = 1};
     int code;
 
     cli_parse_operands(cli, argc, argv, options, 3, 3);
     check_dialect(cli, dialect);
     convert_check_root(cli, cli->items[2]);
     cli_permit_end(false);
+    follow.cli = cli;
     follow.path = cli->items[1];
     follow.views.target = (struct convert_view){
         .cli = cli, .store_path = follow.path, .dialect = dialect, .root = cli->items[2]};
     follow.views.open_views = cli_alloc(OPEN_VIEWS_MAX * sizeof(follow.views.open_views[0]));
     code = follow_store(&follow);
     views_close(&follow.views);
-    free(follow.views.open_views);
-    free(follow.views.sessions);
     return code;
 }

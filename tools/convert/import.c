@@ -68,8 +68,8 @@ static void write_json(const struct wal_import_report *report)
 
 static void print_directory(const struct wal_import_report *report)
 {
-    printf(", %" PRIu64 " %s, %" PRIu64 " new or changed", report->lines,
-           cli_plural(report->lines, "document", "documents"), report->appended);
+    printf(", %s, %" PRIu64 " new or changed", cli_counted(report->lines, "document", "documents"),
+           report->appended);
     if (report->checkpoints > 0) {
         printf(", %" PRIu64 " new %s", report->checkpoints,
                cli_plural(report->checkpoints, "checkpoint", "checkpoints"));
@@ -101,8 +101,8 @@ static void print_text(const struct cli *cli, const struct wal_import_report *re
     if (report->kind == WAL_IMPORT_DIRECTORY) {
         print_directory(report);
     } else {
-        printf(", %" PRIu64 " %s, %" PRIu64 " appended, ", report->lines,
-               cli_plural(report->lines, "line", "lines"), report->appended);
+        printf(", %s, %" PRIu64 " appended, ", cli_counted(report->lines, "line", "lines"),
+               report->appended);
         printf("%" PRIu64 " known\n", report->kind == WAL_IMPORT_VIEW
                                           ? report->lines - report->appended
                                           : report->duplicates);
@@ -133,7 +133,7 @@ static int print_failure(const struct cli *cli, const struct wal_import_report *
     if (status == WAL_EVERSION || status == WAL_EOUTSIDE) {
         return cli_error(cli, CLI_NEGATIVE, report->path.data, "%s", report->error->text);
     }
-    code = cli_report(cli, report->path.data, status, report->error);
+    code = cli_report_error(cli, report->path.data, status, report->error);
     if ((what & PRINT_ARGUMENT) == 0 && status == WAL_ETRASHED) {
         return CLI_OK;
     }
@@ -215,24 +215,11 @@ void convert_end_interrupted(const struct cli *cli)
 
 /* ------------------------------------------------------------ progress --- */
 
-static void size_words(uint64_t bytes, char *text, size_t size)
-{
-    static const char *const units[] = {"bytes", "kB", "MB", "GB", "TB"};
-    double number = (double)bytes;
-    size_t unit = 0;
-
-    while (number >= 1000 && unit + 1 < sizeof(units) / sizeof(units[0])) {
-        number /= 1000;
-        unit++;
-    }
-    snprintf(text, size, unit == 0 ? "%.0f %s" : "%.1f %s", number, units[unit]);
-}
-
 void convert_print_bytes(uint64_t bytes)
 {
-    char text[32];
+    char text[SIZE_TEXT];
 
-    size_words(bytes, text, sizeof(text));
+    size_text(bytes, text);
     fputs(text, stdout);
 }
 
@@ -241,15 +228,15 @@ static void show_progress(struct convert_run *run, uint64_t done)
     double seconds = (double)(when_steady_ms() - run->start_ms) / 1000;
     double rate = seconds > 0 ? (double)done / seconds : 0;
     uint64_t total = run->total.bytes > done ? run->total.bytes : done;
-    char size[32];
-    char rate_text[32];
+    char size[SIZE_TEXT];
+    char rate_text[SIZE_TEXT];
     char text[160];
 
     if (!progress_is_due(&run->progress)) {
         return;
     }
-    size_words(total, size, sizeof(size));
-    size_words((uint64_t)rate, rate_text, sizeof(rate_text));
+    size_text(total, size);
+    size_text((uint64_t)rate, rate_text);
     snprintf(text, sizeof(text),
              "%3.0f %% of %s, %" PRIu64 " of %" PRIu64 " files, %s/s, %.0f s "
              "left",
@@ -400,11 +387,10 @@ static void print_warnings(const struct convert_run *run)
     const char *files = cli_plural(run->odd_files, "file", "files");
 
     if (run->odd_lines > 0) {
-        cli_error(cli, CLI_OK, NULL,
-                  "%" PRIu64 " %s of %" PRIu64 " %s %s odd and %s kept unchanged; -v lists them",
-                  run->odd_lines, cli_plural(run->odd_lines, "line", "lines"), run->odd_files,
-                  files, cli_plural(run->odd_lines, "is", "are"),
-                  cli_plural(run->odd_lines, "was", "were"));
+        cli_error(
+            cli, CLI_OK, NULL, "%s of %" PRIu64 " %s %s odd and %s kept unchanged; -v lists them",
+            cli_counted(run->odd_lines, "line", "lines"), run->odd_files, files,
+            cli_plural(run->odd_lines, "is", "are"), cli_plural(run->odd_lines, "was", "were"));
     } else if (run->odd_files > 0) {
         cli_error(cli, CLI_OK, NULL, "%" PRIu64 " %s %s odd and %s kept unchanged; -v lists them",
                   run->odd_files, files, cli_plural(run->odd_files, "is", "are"),
@@ -426,8 +412,8 @@ void convert_run_print(const struct convert_run *run)
         print_json(run, seconds);
         return;
     }
-    printf("%" PRIu64 " %s, %" PRIu64 " new %s, %" PRIu64 " known, ", result->sessions,
-           cli_plural(result->sessions, "session", "sessions"), result->appended,
+    printf("%s, %" PRIu64 " new %s, %" PRIu64 " known, ",
+           cli_counted(result->sessions, "session", "sessions"), result->appended,
            cli_plural(result->appended, "entry", "entries"), result->duplicates);
     convert_print_bytes(result->bytes);
     printf(", %.1f s\n", seconds);
@@ -530,14 +516,13 @@ int convert_run_import(struct convert_run *run, struct wal_store *store,
                        const struct wal_slice *paths, uint32_t count)
 {
     const struct wal_import_options options = convert_run_options(run);
-    struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
 
     begin(run, paths, count);
-    status = wal_import_tree(store, paths, count, &options, &run->result, &error);
+    status = wal_import_tree(store, paths, count, &options, &run->result, run->cli->error);
     progress_clear(&run->progress);
     if (status != WAL_OK && caught == 0 && !run->is_full) {
-        return cli_report(run->cli, run->exclude, status, &error);
+        return cli_report(run->cli, run->exclude, status);
     }
     return run->code;
 }
@@ -589,31 +574,24 @@ static int run_follow(struct convert_run *run, struct wal_store *store,
 {
     const struct wal_import_options options = convert_run_options(run);
     struct wal_import_follow *follow = NULL;
-    struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
 
     begin(run, paths, count);
-    status = wal_import_follow_open(store, paths, count, &options, &follow, &error);
+    status = wal_import_follow_open(store, paths, count, &options, &follow, run->cli->error);
     if (status == WAL_OK) {
-        status = wal_import_follow_next(follow, 0, &run->result, &error);
+        status = wal_import_follow_next(follow, 0, &run->result, run->cli->error);
     }
     if (status == WAL_OK && (run->unread == 0 || run->result.sources > 0)) {
-        status = follow_changes(run, follow, &error);
+        status = follow_changes(run, follow, run->cli->error);
     } else if (status == WAL_OK && run->prints_summary) {
         convert_run_print(run);
     }
     progress_clear(&run->progress);
     wal_import_follow_close(follow);
     if (status != WAL_OK && caught == 0) {
-        return cli_report(run->cli, run->exclude, status, &error);
+        return cli_report(run->cli, run->exclude, status);
     }
     return run->has_followed ? CLI_OK : run->code;
-}
-
-void convert_run_deinit(struct convert_run *run)
-{
-    free(run->directory);
-    run->directory = NULL;
 }
 
 /* --- the verb import ---------------------------------------------------- */
@@ -638,8 +616,9 @@ static void split_operands(const struct cli *cli, struct operands *operands)
 {
     size_t count = (size_t)cli->count - 2;
 
-    *operands = (struct operands){.paths = cli_alloc(count * sizeof(operands->paths[0])),
-                                  .bundles = cli_alloc(count * sizeof(operands->bundles[0]))};
+    *operands =
+        (struct operands){.paths = cli_keep(cli_alloc(count * sizeof(operands->paths[0]))),
+                          .bundles = cli_keep(cli_alloc(count * sizeof(operands->bundles[0])))};
     for (size_t i = 0; i < count; i++) {
         const char *path = cli->items[2 + i];
 
@@ -705,7 +684,7 @@ int verb_import(struct cli *cli, int argc, char **argv)
         {.name = "summary", .flag = &arguments.summary},
         {.name = NULL},
     };
-    struct convert_run run = {.cli = cli};
+    static struct convert_run run;
     struct operands operands;
     int code;
 
@@ -716,6 +695,7 @@ int verb_import(struct cli *cli, int argc, char **argv)
         cli_fail(cli, CLI_USAGE, "--dialect", "'%s' is not a dialect (see: agentwal dialects)",
                  arguments.dialect);
     }
+    run.cli = cli;
     run.flags = arguments.all_files ? WAL_IMPORT_ALL_FILES : 0;
     run.dialect = arguments.dialect;
     run.exclude = cli->items[1];
@@ -724,9 +704,6 @@ int verb_import(struct cli *cli, int argc, char **argv)
     convert_catch_signals();
     split_operands(cli, &operands);
     code = import_into_store(&run, &operands, arguments.follows);
-    convert_run_deinit(&run);
-    free(operands.paths);
-    free(operands.bundles);
     if (!run.has_followed) {
         convert_end_interrupted(cli);
     }

@@ -261,25 +261,25 @@ static bool is_history_row(const struct wal_entry *entry)
 static int write_rows(struct history *history, struct wal_session *session, const char *name)
 {
     const struct convert_view *target = history->target;
-    struct wal_error error = CLI_ERROR_INIT;
     struct wal__source_lines lines;
     struct wal_entry entry;
     int code = CLI_OK;
-    enum wal_status status = wal__source_lines_open(&lines, NULL, session, 0, NULL, &error);
+    enum wal_status status =
+        wal__source_lines_open(&lines, NULL, session, 0, NULL, target->cli->error);
 
     if (status != WAL_OK) {
-        return cli_report(target->cli, name, status, &error);
+        return cli_report(target->cli, name, status);
     }
-    while ((status = wal__source_lines_next(&lines, &entry, &error)) != WAL_END) {
+    while ((status = wal__source_lines_next(&lines, &entry, target->cli->error)) != WAL_END) {
         history->row_size = 0;
         if (status == WAL_OK && is_history_row(&entry)) {
             status = wal__source_lines_read_payload(&lines, target->store, &entry, put_row, history,
-                                                    &error);
+                                                    target->cli->error);
             code = status == WAL_OK ? cli_worse_code(code, write_row(history)) : code;
         }
         /* The view reports entries that cannot be read. */
         if (status != WAL_OK && status != WAL_ECORRUPT && status != WAL_EIO) {
-            code = cli_report(target->cli, name, status, &error);
+            code = cli_report(target->cli, name, status);
             break;
         }
     }
@@ -396,8 +396,7 @@ static void print(const struct convert_view *target, const struct wal_view *view
         cli_print_name(stdout, cli_slice(path));
         printf(": session ");
         cli_print_name(stdout, cli_slice(name));
-        printf(", %" PRIu64 " %s added\n", result->lines,
-               cli_plural(result->lines, "line", "lines"));
+        printf(", %s added\n", cli_counted(result->lines, "line", "lines"));
     }
     for (uint32_t i = 0; wal_view_loss(view, i, &what, &count, NULL) == WAL_OK; i++) {
         fprintf(file, "  lost: %" PRIu64 " %s\n", count, what);
@@ -410,15 +409,14 @@ static void print(const struct convert_view *target, const struct wal_view *view
 int convert_view_print(const struct convert_view *target, struct wal_view *view, const char *name,
                        const struct wal_view_flush_result *result, uint64_t missing)
 {
-    struct wal_error error = CLI_ERROR_INIT;
     const char *path = NULL;
-    enum wal_status status = wal_view_path(view, 0, &path, &error);
+    enum wal_status status = wal_view_path(view, 0, &path, target->cli->error);
 
     if (status == WAL_ENOTFOUND) {
         return CLI_OK; /* it was deleted since it was flushed */
     }
     if (status != WAL_OK) {
-        return cli_report(target->cli, name, status, &error);
+        return cli_report(target->cli, name, status);
     }
     print(target, view, name, path, result, missing);
     return result->unreadable > 0 ? CLI_NEGATIVE : CLI_OK;
@@ -444,12 +442,12 @@ int convert_view_fail(const struct convert_view *target, const char *name, enum 
 
     if (target->root == NULL || reported.file[0] == '\0' ||
         is_beneath(reported.file, target->store_path)) {
-        return cli_report(target->cli, name, status, error);
+        return cli_report_error(target->cli, name, status, error);
     }
     has_root = is_beneath(reported.file, target->root);
     path = cli_format("%s%s%s", has_root ? "" : target->root, has_root ? "" : "/", reported.file);
     reported.file[0] = '\0'; /* the path contains it */
-    code = cli_report(target->cli, path, status, &reported);
+    code = cli_report_error(target->cli, path, status, &reported);
     free(path);
     return code;
 }
@@ -501,14 +499,13 @@ static int flush(const struct convert_view *target, struct wal_session *session,
     uint64_t missing = 0;
     int code;
     struct wal_view_flush_result result = WAL_INIT(wal_view_flush_result);
-    struct wal_error error = CLI_ERROR_INIT;
-    enum wal_status status = convert_view_flush(target, view, &result, &error);
+    enum wal_status status = convert_view_flush(target, view, &result, target->cli->error);
 
     if (status == WAL_ECALLBACK && cli_output_failed()) {
         return CLI_OK; /* the reader has closed the pipe */
     }
     if (status != WAL_OK) {
-        return convert_view_fail(target, name, status, &error);
+        return convert_view_fail(target, name, status, target->cli->error);
     }
     code = convert_file_history_export(target, session, view, name, &missing);
     return cli_worse_code(code, convert_view_print(target, view, name, &result, missing));
@@ -522,7 +519,6 @@ bool convert_view_has_checkpoints(const struct convert_view *target)
 int convert_view_export_checkpoints(const struct convert_view *target, struct wal_session *session,
                                     struct wal_view *view, const char *id)
 {
-    struct wal_error error = CLI_ERROR_INIT;
     struct progress progress;
     struct cli_checkpoint_export out = {
         .cli = target->cli,
@@ -536,7 +532,7 @@ int convert_view_export_checkpoints(const struct convert_view *target, struct wa
     };
     const char *path = NULL;
     const char *slash;
-    enum wal_status status = wal_view_path(view, 0, &path, &error);
+    enum wal_status status = wal_view_path(view, 0, &path, target->cli->error);
     char *root;
     int code;
 
@@ -544,7 +540,7 @@ int convert_view_export_checkpoints(const struct convert_view *target, struct wa
         return CLI_OK; /* it was deleted since it was flushed */
     }
     if (status != WAL_OK) {
-        return cli_report(target->cli, id, status, &error);
+        return cli_report(target->cli, id, status);
     }
     slash = strrchr(path, '/');
     if (slash == NULL || !has_checkpoints(session)) {
@@ -582,19 +578,19 @@ bool convert_view_has_messages(const char *dialect, const struct wal_session_inf
 
 int convert_view_export(const struct convert_view *target, const char *id)
 {
-    struct wal_error error = CLI_ERROR_INIT;
     struct wal_session *session = NULL;
     struct wal_view *view = NULL;
-    enum wal_status status = wal_session_open(target->store, cli_slice(id), &session, &error);
+    enum wal_status status =
+        wal_session_open(target->store, cli_slice(id), &session, target->cli->error);
     int code;
 
     if (status != WAL_OK) {
-        return cli_report(target->cli, id, status, &error);
+        return cli_report(target->cli, id, status);
     }
-    status = convert_view_open(target, session, &view, &error);
+    status = convert_view_open(target, session, &view, target->cli->error);
     if (status != WAL_OK) {
         wal_session_close(session);
-        return cli_report(target->cli, id, status, &error);
+        return cli_report(target->cli, id, status);
     }
     code = flush(target, session, view, id);
     if (code <= CLI_NEGATIVE && convert_view_has_checkpoints(target)) {
@@ -621,18 +617,17 @@ void convert_print_path(const struct cli *cli, const char *path)
 int convert_view_print_path(const struct convert_view *target, struct wal_session *session,
                             const char *name, uint32_t stream)
 {
-    struct wal_error error = CLI_ERROR_INIT;
     struct wal_view *view = NULL;
     const char *path = NULL;
-    enum wal_status status = convert_view_open(target, session, &view, &error);
+    enum wal_status status = convert_view_open(target, session, &view, target->cli->error);
 
     if (status != WAL_OK) {
-        return cli_report(target->cli, name, status, &error);
+        return cli_report(target->cli, name, status);
     }
-    status = wal_view_path(view, stream, &path, &error);
+    status = wal_view_path(view, stream, &path, target->cli->error);
     if (status == WAL_OK) {
         convert_print_path(target->cli, path);
     }
     wal_view_close(view);
-    return cli_report(target->cli, name, status, &error);
+    return cli_report(target->cli, name, status);
 }

@@ -53,8 +53,7 @@ static const char *path_below(const char *directory, const char *path)
  * the session's directory; else to `root`. */
 static void paths_init(struct files_paths *names, struct wal_slice root)
 {
-    char *given = cli_copy_slice(root);
-    char *resolved = root.size > 0 ? realpath(given, NULL) : NULL;
+    char *resolved = root.size > 0 ? realpath(cli_keep_slice(root), NULL) : NULL;
     char current[PATH_MAX];
     const char *below = NULL;
 
@@ -65,7 +64,6 @@ static void paths_init(struct files_paths *names, struct wal_slice root)
         names->below = cli_copy_text(below, strlen(below));
     }
     free(resolved);
-    free(given);
 }
 
 /* Adds a copy of a name. */
@@ -125,16 +123,6 @@ static void paths_read(const struct cli *cli, struct files_paths *names, const c
     }
 }
 
-static void paths_deinit(struct files_paths *names)
-{
-    for (size_t i = 0; i < names->count; i++) {
-        free((void *)names->items[i].data);
-    }
-    free(names->items);
-    free(names->below);
-    *names = (struct files_paths){.items = NULL};
-}
-
 /* --- the commands ------------------------------------------------------- */
 
 static void write_counts(struct wal__json_out *json, const struct wal_checkpoint_info *info)
@@ -158,7 +146,7 @@ static void print_created_sentence(const struct cli *cli, const struct wal_check
     size_text(info->bytes, size);
     fputs("checkpoint ", stdout);
     cli_print_name(stdout, info->id);
-    printf(": %" PRIu64 " %s, %s", info->files, cli_plural(info->files, "file", "files"), size);
+    printf(": %s, %s", cli_counted(info->files, "file", "files"), size);
     size_text(info->new_bytes, size);
     printf("; %" PRIu64 " new %s, %s\n", info->new_blobs,
            cli_plural(info->new_blobs, "content", "contents"), size);
@@ -235,21 +223,20 @@ static int create_checkpoint(const struct cli *cli, const struct request *reques
         .root = cli_slice(request->root),
         .flags = request->is_all_or_none ? WAL_CHECKPOINT_ALL_OR_NONE : 0,
     };
-    struct wal_error error = CLI_ERROR_INIT;
     struct wal_file_cursor *checkpoint = NULL;
     int code = CLI_OK;
     enum wal_status status = wal_checkpoint_create(cli->session, names->items, names->count,
-                                                   &options, &checkpoint, &error);
+                                                   &options, &checkpoint, cli->error);
 
     if (status == WAL_OK) {
-        status = wal_checkpoint_get_info(checkpoint, &info, &error);
+        status = wal_checkpoint_get_info(checkpoint, &info, cli->error);
     }
     if (status == WAL_OK) {
         print_created(cli, &info);
         code = report_unrecorded(cli, &info);
     }
     wal_file_cursor_close(checkpoint);
-    return status == WAL_OK ? code : cli_report_file(cli, cli->items[3], status, &error);
+    return status == WAL_OK ? code : cli_report_file(cli, cli->items[3], status);
 }
 
 /* Whether the current directory, or one above it, has a repository of git. */
@@ -291,10 +278,9 @@ static int collect_paths(const struct cli *cli, const struct request *request,
                          struct files_paths *names)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
-    struct wal_error error = CLI_ERROR_INIT;
     int refused = 0;
 
-    cli_check(cli, cli->items[2], wal_session_get_info(cli->session, &info, &error), &error);
+    cli_check(cli, cli->items[2], wal_session_get_info(cli->session, &info, cli->error));
     if (request->root == NULL) {
         paths_init(names, info.cwd);
     }
@@ -321,7 +307,7 @@ int verb_checkpoint(struct cli *cli, int argc, char **argv)
         {.name = "all-or-none", .flag = &request.is_all_or_none},
         {.name = NULL},
     };
-    struct files_paths names = {.items = NULL};
+    static struct files_paths names;
     int code = CLI_NEGATIVE;
     int refused;
 
@@ -339,7 +325,6 @@ int verb_checkpoint(struct cli *cli, int argc, char **argv)
         code = cli_worse_code(refused == 0 ? CLI_OK : CLI_NEGATIVE,
                               create_checkpoint(cli, &request, &names));
     }
-    paths_deinit(&names);
     return code;
 }
 
@@ -376,34 +361,33 @@ static void put_checkpoint(struct table *table, const struct wal_checkpoint_info
 int verb_checkpoints(struct cli *cli, int argc, char **argv)
 {
     struct wal_checkpoint_info info = WAL_INIT(wal_checkpoint_info);
-    struct wal_error error = CLI_ERROR_INIT;
     struct wal_checkpoint_cursor *checkpoints = NULL;
     struct table table;
     enum wal_status status;
     int code = CLI_OK;
 
     cli_begin_session(cli, argc, argv, NULL, 3, 3, WAL_OPEN_READ_ONLY);
-    status = wal_checkpoint_cursor_open(cli->session, &checkpoints, &error);
+    status = wal_checkpoint_cursor_open(cli->session, &checkpoints, cli->error);
     table_init(&table, stdout, cli->terminal,
                TABLE_COLUMNS(TABLE_PATH("CHECKPOINT", TABLE_ID_MAX), TABLE_TIME("CREATED"),
                              TABLE_NUMBER("FILES"), TABLE_NUMBER("SIZE"), TABLE_NUMBER("NEW"),
                              TABLE_NUMBER("NEW SIZE"), TABLE_PATH("ROOT", TABLE_ID_MAX)));
     while (status == WAL_OK && !cli_output_failed()) {
-        status = wal_checkpoint_cursor_next(checkpoints, &info, &error);
+        status = wal_checkpoint_cursor_next(checkpoints, &info, cli->error);
         if (status == WAL_OK && cli->json) {
             write_checkpoint(&info);
         } else if (status == WAL_OK) {
             put_checkpoint(&table, &info);
         } else if (status == WAL_ECORRUPT) {
             /* Go on with the other checkpoints. */
-            code = cli_report(cli, cli->items[2], status, &error);
+            code = cli_report(cli, cli->items[2], status);
             status = WAL_OK;
         }
     }
     table_finish(&table);
     wal_checkpoint_cursor_close(checkpoints);
     if (status != WAL_OK && status != WAL_END) {
-        code = cli_worse_code(code, cli_report(cli, cli->items[2], status, &error));
+        code = cli_worse_code(code, cli_report(cli, cli->items[2], status));
     }
     return code;
 }
@@ -440,7 +424,6 @@ static void print_file(const struct cli *cli, const struct wal_file *file)
 int verb_checkpoint_show(struct cli *cli, int argc, char **argv)
 {
     struct wal_file file = WAL_INIT(wal_file);
-    struct wal_error error = CLI_ERROR_INIT;
     struct wal_file_cursor *checkpoint = NULL;
     enum wal_status status;
     const char *name;
@@ -449,13 +432,13 @@ int verb_checkpoint_show(struct cli *cli, int argc, char **argv)
     name = cli->items[3];
     cli_check_checkpoint_id(cli, "ID", name);
     cli_complete_name(cli, 0, CLI_NAME_CHECKPOINT, &name);
-    status = wal_file_cursor_open(cli->session, cli_slice(name), &checkpoint, &error);
+    status = wal_file_cursor_open(cli->session, cli_slice(name), &checkpoint, cli->error);
     while (status == WAL_OK && !cli_output_failed() &&
-           (status = wal_file_cursor_next(checkpoint, &file, &error)) == WAL_OK) {
+           (status = wal_file_cursor_next(checkpoint, &file, cli->error)) == WAL_OK) {
         print_file(cli, &file);
     }
     wal_file_cursor_close(checkpoint);
-    return status == WAL_END ? CLI_OK : cli_report(cli, name, status, &error);
+    return status == WAL_END ? CLI_OK : cli_report(cli, name, status);
 }
 
 /* --- checkpoint-diff ------------------------------------------------------ */
@@ -606,7 +589,6 @@ static enum wal_status print_patch(const struct patch *patch, const struct wal_f
 static void open_sides(struct patch *patch, const char *before, const char *after)
 {
     struct wal_checkpoint_info info = WAL_INIT(wal_checkpoint_info);
-    struct wal_error error = CLI_ERROR_INIT;
     const char *const ids[2] = {before, after};
 
     for (int i = 0; i < 2; i++) {
@@ -614,11 +596,12 @@ static void open_sides(struct patch *patch, const char *before, const char *afte
 
         if (ids[i] != NULL) {
             status = wal_file_cursor_open(patch->cli->session, cli_slice(ids[i]), &patch->sides[i],
-                                          &error);
+                                          patch->cli->error);
         }
-        cli_check(patch->cli, ids[i], status, &error);
+        cli_check(patch->cli, ids[i], status);
     }
-    cli_check(patch->cli, before, wal_checkpoint_get_info(patch->sides[0], &info, &error), &error);
+    cli_check(patch->cli, before,
+              wal_checkpoint_get_info(patch->sides[0], &info, patch->cli->error));
     patch->root = cli_copy_slice(info.root);
 }
 
@@ -652,7 +635,6 @@ static enum wal_status print_changes(const struct cli *cli, struct wal_file_chan
 
 int verb_checkpoint_diff(struct cli *cli, int argc, char **argv)
 {
-    struct wal_error error = CLI_ERROR_INIT;
     struct wal_file_change_cursor *changes = NULL;
     struct patch patch = {.cli = cli};
     bool is_patch = false;
@@ -671,38 +653,36 @@ int verb_checkpoint_diff(struct cli *cli, int argc, char **argv)
     cli_check_checkpoint_id(cli, "B", after);
     cli_complete_name(cli, 0, CLI_NAME_CHECKPOINT, &before);
     cli_complete_name(cli, 0, CLI_NAME_CHECKPOINT, &after);
-    status =
-        wal_checkpoint_diff(cli->session, cli_slice(before), cli_slice(after), &changes, &error);
+    status = wal_checkpoint_diff(cli->session, cli_slice(before), cli_slice(after), &changes,
+                                 cli->error);
     if (status == WAL_OK && is_patch) {
         open_sides(&patch, before, after);
     }
     if (status == WAL_OK) {
-        status = print_changes(cli, changes, is_patch ? &patch : NULL, &error);
+        status = print_changes(cli, changes, is_patch ? &patch : NULL, cli->error);
     }
     wal_file_cursor_close(patch.sides[0]);
     wal_file_cursor_close(patch.sides[1]);
     free(patch.root);
     wal_file_change_cursor_close(changes);
-    return cli_report_file(cli, cli->items[0], status, &error);
+    return cli_report_file(cli, cli->items[0], status);
 }
 
 /* --- checkpoint-delete and checkpointing ---------------------------------- */
 
 int verb_checkpoint_delete(struct cli *cli, int argc, char **argv)
 {
-    struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
 
     cli_begin_session(cli, argc, argv, NULL, 4, 4, 0);
     cli_check_checkpoint_id(cli, "ID", cli->items[3]);
-    status = wal_checkpoint_delete(cli->session, cli_slice(cli->items[3]), &error);
-    cli_check(cli, cli->items[3], status, &error);
+    status = wal_checkpoint_delete(cli->session, cli_slice(cli->items[3]), cli->error);
+    cli_check(cli, cli->items[3], status);
     return cli_print_done(cli, "checkpointId", cli->items[3], "deleted the checkpoint");
 }
 
 int verb_checkpointing(struct cli *cli, int argc, char **argv)
 {
-    struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
     bool is_on;
 
@@ -712,8 +692,8 @@ int verb_checkpointing(struct cli *cli, int argc, char **argv)
         cli_fail(cli, CLI_USAGE, cli->items[3], "is neither on nor off");
     }
     cli_open(cli, 0);
-    status = wal_session_set_checkpointing(cli->session, is_on, &error);
-    cli_check(cli, cli->items[2], status, &error);
+    status = wal_session_set_checkpointing(cli->session, is_on, cli->error);
+    cli_check(cli, cli->items[2], status);
     return cli_print_done(cli, "checkpointing", cli->items[3],
                           "checkpoints of this session are now");
 }
@@ -739,8 +719,8 @@ static void report_import(void *ctx, const struct wal__checkpoint_imported *impo
         cli_print_name(stdout, cli_slice(imported->path));
         fputs(": checkpoint ", stdout);
         cli_print_name(stdout, imported->info.id);
-        printf(", %" PRIu64 " %s, %" PRIu64 " added\n", imported->info.files,
-               cli_plural(imported->info.files, "file", "files"), imported->added);
+        printf(", %s, %" PRIu64 " added\n", cli_counted(imported->info.files, "file", "files"),
+               imported->added);
         return;
     }
     cli_json_begin(&json);
@@ -764,7 +744,7 @@ static enum wal_status report_skipped(void *ctx, const char *path, enum wal_stat
     progress_clear(&import->progress);
     code = wal__checkpoint_is_refused(status)
                ? cli_error(cli, CLI_NEGATIVE, path, "%s", error->text)
-               : cli_report(cli, path, status, error);
+               : cli_report_error(cli, path, status, error);
     import->code = cli_worse_code(import->code, code);
     return WAL_OK;
 }
@@ -783,13 +763,12 @@ static enum wal_status show_progress(void *ctx, const char *path, uint64_t files
 /* Imports the checkpoint `name` of the directory, or without a name all in it. */
 static int import_from(struct import *import, const char *directory, const char *name)
 {
-    struct wal_error error = CLI_ERROR_INIT;
     bool is_empty = false;
     enum wal_status status =
-        wal__checkpoint_import(&import->in, directory, name, &is_empty, &error);
+        wal__checkpoint_import(&import->in, directory, name, &is_empty, import->cli->error);
 
     if (status != WAL_OK) {
-        return cli_report(import->cli, directory, status, &error);
+        return cli_report(import->cli, directory, status);
     }
     return is_empty ? cli_error(import->cli, cli_worse_code(import->code, CLI_NEGATIVE), directory,
                                 "has no checkpoint")
@@ -871,9 +850,8 @@ static void report(void *ctx, const struct cli_checkpoint_exported *exported)
         return;
     }
     cli_print_name(stdout, cli_slice(exported->path));
-    printf(": %" PRIu64 " %s, %" PRIu64 " %s added\n", exported->info.files,
-           cli_plural(exported->info.files, "file", "files"), exported->blobs,
-           cli_plural(exported->blobs, "content", "contents"));
+    printf(": %s, %s added\n", cli_counted(exported->info.files, "file", "files"),
+           cli_counted(exported->blobs, "content", "contents"));
     cli_checkpoint_export_losses(cli, exported);
 }
 

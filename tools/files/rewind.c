@@ -78,8 +78,8 @@ void files_print_change(const struct wal_file_change *change)
 
 void files_print_totals(const struct wal_file_changes_info *info)
 {
-    printf("%" PRIu64 " %s, +%" PRIu64 " -%" PRIu64, info->files,
-           cli_plural(info->files, "file", "files"), info->insertions, info->deletions);
+    printf("%s, +%" PRIu64 " -%" PRIu64, cli_counted(info->files, "file", "files"),
+           info->insertions, info->deletions);
 }
 
 void files_json_totals(struct wal__json_out *json, const struct wal_file_changes_info *info)
@@ -148,9 +148,9 @@ static void print_rewound(const struct cli *cli, const struct request *request,
     if (result->can_rewind == 0) {
         return; /* the error says why */
     }
-    printf("%s %" PRIu64 " %s: +%" PRIu64 " -%" PRIu64 "\n", is_dry ? "would restore" : "restored",
-           result->files_changed, cli_plural(result->files_changed, "file", "files"),
-           result->insertions, result->deletions);
+    printf("%s %s: +%" PRIu64 " -%" PRIu64 "\n", is_dry ? "would restore" : "restored",
+           cli_counted(result->files_changed, "file", "files"), result->insertions,
+           result->deletions);
     if (moved) {
         printf("%s the conversation from ", is_dry ? "would move" : "moved");
         cli_print_name(stdout, cli_slice(result->previous_head));
@@ -204,16 +204,15 @@ static void print_result(const struct cli *cli, const struct rewind_report *repo
 static int rewind_files(const struct cli *cli, struct wal_session *session,
                         const struct request *request)
 {
-    struct rewind_report report = {.result = WAL_INIT(wal_rewind_result)};
-    struct wal_error error = CLI_ERROR_INIT;
+    static struct rewind_report report = {.result = WAL_INIT(wal_rewind_result)};
     struct wal_file_change_cursor *changes = NULL;
     enum wal_status status = wal_rewind(session, cli_slice(request->checkpoint), &request->options,
-                                        &report.result, &changes, &error);
+                                        &report.result, &changes, cli->error);
 
     if (status == WAL_OK) {
-        status = collect_changes(changes, &report, &error);
+        status = collect_changes(changes, &report, cli->error);
     }
-    cli_need(cli, cli_report_file(cli, request->checkpoint, status, &error));
+    cli_need(cli, cli_report_file(cli, request->checkpoint, status));
     if (!cli->json) {
         print_rewound(cli, request, &report);
     } else {
@@ -225,10 +224,6 @@ static int rewind_files(const struct cli *cli, struct wal_session *session,
                  report.result.error,
                  report.result.status == WAL_ECHANGED ? " (--force rewinds anyway)" : "");
     }
-    for (size_t i = 0; i < report.count; i++) {
-        free((void *)(uintptr_t)report.items[i].path.data);
-    }
-    free(report.items);
     wal_file_change_cursor_close(changes);
     return CLI_OK;
 }
@@ -237,13 +232,12 @@ static int rewind_files(const struct cli *cli, struct wal_session *session,
 static void find_checkpoint(const struct cli *cli, struct request *request)
 {
     struct wal_checkpoint_info info = WAL_INIT(wal_checkpoint_info);
-    struct wal_error error = CLI_ERROR_INIT;
     struct wal_checkpoint_cursor *checkpoints = NULL;
     int64_t newest_ms = INT64_MIN;
-    enum wal_status status = wal_checkpoint_cursor_open(cli->session, &checkpoints, &error);
+    enum wal_status status = wal_checkpoint_cursor_open(cli->session, &checkpoints, cli->error);
 
     while (status == WAL_OK &&
-           (status = wal_checkpoint_cursor_next(checkpoints, &info, &error)) == WAL_OK) {
+           (status = wal_checkpoint_cursor_next(checkpoints, &info, cli->error)) == WAL_OK) {
         if (cli_slice_equal(info.entry_id, cli_slice(request->to)) &&
             info.created_ms >= newest_ms) {
             request->checkpoint = cli_keep_slice(info.id);
@@ -251,7 +245,7 @@ static void find_checkpoint(const struct cli *cli, struct request *request)
         }
     }
     wal_checkpoint_cursor_close(checkpoints);
-    cli_check(cli, request->to, status == WAL_END ? WAL_OK : status, &error);
+    cli_check(cli, request->to, status == WAL_END ? WAL_OK : status);
     if (request->checkpoint == NULL) {
         cli_end(cli, cli_error_status(cli, WAL_ENOTFOUND, request->to,
                                       "no checkpoint was made at this entry; nothing was changed "

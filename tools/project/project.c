@@ -509,7 +509,7 @@ static enum wal_status find_legacy_sessions(struct wal_store *store, struct wal_
     struct cli_sessions list;
     bool has_legacy_projects = false;
 
-    for (cli_sessions_open(&list, store, &options, error); cli_sessions_next(&list, error);) {
+    for (cli_sessions_open(&list, store, &options, error); cli_sessions_next(&list);) {
         bool is = is_legacy_project(&list.info);
         if (is || ids->count == 0) {
             cli_texts_add(ids, list.info.id);
@@ -556,7 +556,7 @@ static enum wal_status find_directories(struct wal_store *store, struct cli_text
 {
     struct cli_sessions list;
 
-    for (cli_sessions_open(&list, store, NULL, error); cli_sessions_next(&list, error);) {
+    for (cli_sessions_open(&list, store, NULL, error); cli_sessions_next(&list);) {
         if (list.info.cwd.size > 0 && is_legacy_project(&list.info)) {
             cli_texts_add(directories, list.info.cwd);
         }

@@ -314,16 +314,15 @@ int32_t remote_wait(void *ctx, uint64_t waited_ms, const struct wal_error *why)
 struct wal_remote *remote_open(const struct cli *cli, const char *what, const char *url)
 {
     static struct remote_wait wait; /* outlives all remotes */
-    struct wal_error error = CLI_ERROR_INIT;
     struct wal_remote *remote = NULL;
-    enum wal_status status = wal_remote_open(url, &remote, &error);
+    enum wal_status status = wal_remote_open(url, &remote, cli->error);
 
     wait.cli = cli;
     wait.what = what;
     if (status == WAL_OK) {
-        status = wal_remote_set_wait(remote, remote_wait, &wait, &error);
+        status = wal_remote_set_wait(remote, remote_wait, &wait, cli->error);
     }
-    cli_need(cli, remote_report(cli, what, status, &error));
+    cli_need(cli, remote_report(cli, what, status, cli->error));
     return remote;
 }
 

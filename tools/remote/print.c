@@ -84,7 +84,7 @@ int32_t remote_print_store(void *ctx, const uint8_t uuid[16],
     const struct cli_count numbers[] = {
         {"epoch", status->epoch}, {"part", status->part}, {"lastSequence", status->sequence}};
     struct wal__json_out json;
-    char time[32];
+    char time[CLI_TIME_SIZE];
     char id[33];
 
     wal__hex_write(uuid, 16, id);
@@ -96,7 +96,7 @@ int32_t remote_print_store(void *ctx, const uint8_t uuid[16],
         wal__json_out_close_line(&json);
         return 0;
     }
-    cli_time_text(status->started_ms, time, sizeof(time));
+    cli_time_text(status->started_ms, time);
     printf("%s  up to number %" PRIu64 ", written on %s since %s\n", id, status->sequence,
            status->host, time);
     return 0;
@@ -127,7 +127,7 @@ int32_t remote_print_session(void *ctx, const uint8_t uuid[16], const char *host
                              const struct wal_session_info *session)
 {
     const struct cli *cli = ctx;
-    char updated[64];
+    char updated[CLI_TIME_SIZE];
     char text[CLI_TEXT_MAX];
 
     if (cli->json) {
@@ -135,7 +135,7 @@ int32_t remote_print_session(void *ctx, const uint8_t uuid[16], const char *host
         return cli_output_failed();
     }
     cli_print_cell(session->id, ID_WIDTH);
-    cli_time_text(session->updated_ms, updated, sizeof(updated));
+    cli_time_text(session->updated_ms, updated);
     printf("  %.13s  %s  ", updated, host);
     cli_print_text(stdout, session->cwd, 0, false);
     fputs(session->cwd.size > 0 ? "  " : "", stdout);
@@ -150,7 +150,7 @@ static void print_counts(uint64_t parts, uint64_t bytes)
     char size[SIZE_TEXT];
 
     size_text(bytes, size);
-    printf("%" PRIu64 " %s, %s", parts, cli_plural(parts, "part", "parts"), size);
+    printf("%s, %s", cli_counted(parts, "part", "parts"), size);
 }
 
 void remote_print_following(const struct cli *cli, const char *url)
@@ -242,14 +242,13 @@ void remote_print_compact(const struct cli *cli, const char *url,
     if (result->base == 0) {
         printf("no base was due\n");
     } else {
-        printf("base %" PRIu64 ": %" PRIu64 " %s, %s\n", result->base, result->segments,
-               cli_plural(result->segments, "segment", "segments"), size);
+        printf("base %" PRIu64 ": %s, %s\n", result->base,
+               cli_counted(result->segments, "segment", "segments"), size);
     }
     if (result->removed_bytes > 0) {
         size_text(result->removed_bytes, size);
-        printf("removed %" PRIu64 " %s and %" PRIu64 " %s, %s\n", result->removed_parts,
-               cli_plural(result->removed_parts, "part", "parts"), result->removed_segments,
-               cli_plural(result->removed_segments, "segment", "segments"), size);
+        printf("removed %s and %s, %s\n", cli_counted(result->removed_parts, "part", "parts"),
+               cli_counted(result->removed_segments, "segment", "segments"), size);
     }
 }
 
@@ -286,15 +285,14 @@ static void print_lag(bool has_past, const struct wal_remote_status *status)
     } else if (status->lag_sequences == 0) {
         printf("lag     none\n");
     } else {
-        printf("lag     %" PRIu64 " %s, %s\n", status->lag_sequences,
-               cli_plural(status->lag_sequences, "record", "records"), size);
+        printf("lag     %s, %s\n", cli_counted(status->lag_sequences, "record", "records"), size);
     }
 }
 
 void remote_print_status(const struct cli *cli, const char *url, bool is_writer, bool has_past,
                          const struct wal_remote_status *status)
 {
-    char time[32];
+    char time[CLI_TIME_SIZE];
 
     if (cli->json) {
         print_status_json(url, is_writer, has_past, status);
@@ -306,7 +304,7 @@ void remote_print_status(const struct cli *cli, const char *url, bool is_writer,
     if (status->epoch == 0) {
         printf("writer  none: nothing was pushed\n");
     } else {
-        cli_time_text(status->started_ms, time, sizeof(time));
+        cli_time_text(status->started_ms, time);
         printf("writer  %s, epoch %" PRIu64 ", on host %s since %s\n",
                is_writer ? "this store" : "another one", status->epoch, status->host, time);
         printf("last    part %" PRIu64 " of epoch %" PRIu64 ", up to number %" PRIu64 "\n",

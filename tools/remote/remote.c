@@ -36,11 +36,10 @@ static void read_store(struct check_remote *check, const char *path)
 {
     struct wal_store_info info = WAL_INIT(wal_store_info);
     struct remote_config config = {.url = ""};
-    struct wal_error error = CLI_ERROR_INIT;
     struct wal_store *store = cli_open_store(check->cli, path, WAL_OPEN_READ_ONLY);
-    enum wal_status status = wal_store_get_info(store, &info, &error);
+    enum wal_status status = wal_store_get_info(store, &info, check->cli->error);
 
-    cli_need(check->cli, remote_report(check->cli, path, status, &error));
+    cli_need(check->cli, remote_report(check->cli, path, status, check->cli->error));
     memcpy(check->uuid, info.uuid, sizeof(check->uuid));
     check->has_uuid = true;
     cli_need(check->cli, remote_config_read(check->cli, path, true, &config));
@@ -114,24 +113,21 @@ static void end_text(const struct check_remote *check)
     if (result->damage == 0) {
         printf("sound: ");
     } else {
-        printf("damaged: %" PRIu64 " %s; ", result->damage,
-               cli_plural(result->damage, "object", "objects"));
+        printf("damaged: %s; ", cli_counted(result->damage, "object", "objects"));
     }
-    printf("%" PRIu64 " %s and %" PRIu64 " %s, %s, up to number %" PRIu64 "\n", result->parts,
-           cli_plural(result->parts, "part", "parts"), result->segments,
-           cli_plural(result->segments, "segment", "segments"), size, result->sequence);
+    printf("%s and %s, %s, up to number %" PRIu64 "\n", cli_counted(result->parts, "part", "parts"),
+           cli_counted(result->segments, "segment", "segments"), size, result->sequence);
 }
 
 static int run(struct check_remote *check)
 {
-    struct wal_error error = CLI_ERROR_INIT;
     struct wal_remote *remote = remote_open(check->cli, "--remote", check->url);
     enum wal_status status;
     bool is_complete;
 
     begin_report(check);
     status = wal_remote_check(remote, check->has_uuid ? check->uuid : NULL, see, check,
-                              &check->result, &error);
+                              &check->result, check->cli->error);
     wal_remote_close(remote);
     is_complete = status == WAL_OK || (status == WAL_ECORRUPT && check->result.damage > 0);
     if (check->cli->json) {
@@ -140,7 +136,7 @@ static int run(struct check_remote *check)
         end_text(check);
     }
     if (!is_complete) {
-        return remote_report(check->cli, check->url, status, &error);
+        return remote_report(check->cli, check->url, status, check->cli->error);
     }
     return status == WAL_OK ? CLI_OK : CLI_NEGATIVE;
 }
@@ -180,12 +176,11 @@ struct request {
 static void open_store(struct request *request)
 {
     struct wal_store_info info = WAL_INIT(wal_store_info);
-    struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
 
     cli_use_store(request->cli, request->path, 0);
-    status = wal_store_get_info(request->cli->store, &info, &error);
-    cli_check(request->cli, request->path, status, &error);
+    status = wal_store_get_info(request->cli->store, &info, request->cli->error);
+    cli_check(request->cli, request->path, status);
     if (info.is_replica != 0) {
         cli_end(request->cli,
                 cli_error_status(request->cli, WAL_EREADONLY, request->path,
@@ -235,7 +230,6 @@ static void check_former(const struct request *request, const char *url)
 static int add(struct request *request)
 {
     const char *url = request->cli->items[3];
-    struct wal_error error = CLI_ERROR_INIT;
     char copy[REMOTE_URL_SIZE];
     enum wal_status status;
 
@@ -243,11 +237,11 @@ static int add(struct request *request)
     open_store(request);
     check_former(request, url);
     request->remote = remote_open(request->cli, "URL", url);
-    status = wal_remote_probe(request->remote, &error);
+    status = wal_remote_probe(request->remote, request->cli->error);
     if (status == WAL_EINVAL) {
-        cli_fail(request->cli, CLI_NEGATIVE, url, "%s", error.text);
+        cli_fail(request->cli, CLI_NEGATIVE, url, "%s", request->cli->error->text);
     }
-    cli_need(request->cli, remote_report(request->cli, url, status, &error));
+    cli_need(request->cli, remote_report(request->cli, url, status, request->cli->error));
     if (remote_config_read(request->cli, request->path, false, &request->config) != CLI_OK) {
         remote_config_init(&request->config);
     }
@@ -280,13 +274,12 @@ static int remove_remote(struct request *request)
 static int list(struct request *request)
 {
     const char *url = request->cli->items[3];
-    struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
 
     request->remote = remote_open(request->cli, "URL", url);
     status = wal_remote_list(request->remote, remote_print_store, (void *)(uintptr_t)request->cli,
-                             &error);
-    return remote_report(request->cli, url, status, &error);
+                             request->cli->error);
+    return remote_report(request->cli, url, status, request->cli->error);
 }
 
 /* --- sessions ----------------------------------------------------------- */
@@ -295,7 +288,6 @@ static int list_sessions(struct request *request)
 {
     const struct cli *cli = request->cli;
     const char *url = cli->items[3];
-    struct wal_error error = CLI_ERROR_INIT;
     uint8_t uuid[16];
     enum wal_status status;
 
@@ -303,9 +295,9 @@ static int list_sessions(struct request *request)
     request->remote = remote_open(cli, "URL", url);
     cli_start_pager(cli);
     status = wal_remote_list_sessions(request->remote, request->store_id != NULL ? uuid : NULL,
-                                      remote_print_session, (void *)(uintptr_t)cli, &error);
+                                      remote_print_session, (void *)(uintptr_t)cli, cli->error);
     /* The reader of the output has had enough. */
-    return status == WAL_ECALLBACK ? CLI_OK : remote_report(cli, url, status, &error);
+    return status == WAL_ECALLBACK ? CLI_OK : remote_report(cli, url, status, cli->error);
 }
 
 /* --- push --------------------------------------------------------------- */
@@ -335,9 +327,8 @@ static void keep_fenced(struct request *request, enum wal_status status)
 static void note_writer(const struct request *request)
 {
     struct wal_remote_status found = WAL_INIT(wal_remote_status);
-    struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status =
-        wal_remote_get_status(request->remote, request->cli->store, &found, &error);
+        wal_remote_get_status(request->remote, request->cli->store, &found, request->cli->error);
     char note[256];
 
     if (status == WAL_OK && found.epoch > 0 &&
@@ -353,15 +344,14 @@ static void note_writer(const struct request *request)
 static int push_once(struct request *request, struct wal_remote_writer *writer)
 {
     struct wal_remote_push_result result = WAL_INIT(wal_remote_push_result);
-    struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
     int code =
         remote_check_moves(request->cli, request->config.url, request->remote, request->cli->store);
 
-    status = wal_remote_push(writer, &result, &error);
+    status = wal_remote_push(writer, &result, request->cli->error);
     keep_fenced(request, status);
     if (status != WAL_OK) {
-        return remote_report(request->cli, request->config.url, status, &error);
+        return remote_report(request->cli, request->config.url, status, request->cli->error);
     }
     remote_print_push(request->cli, request->config.url, &result);
     remote_upkeep(request->cli, request->config.url, request->remote, request->cli->store,
@@ -387,7 +377,6 @@ static uint32_t parse_rate(const struct request *request)
 static int open_writer(struct request *request, struct wal_remote_writer **writer)
 {
     struct wal_remote_writer_options options = WAL_INIT(wal_remote_writer_options);
-    struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
 
     options.flags = request->takes_over ? WAL_REMOTE_TAKE_OVER : 0U;
@@ -396,9 +385,10 @@ static int open_writer(struct request *request, struct wal_remote_writer **write
     options.mark_count = request->config.mark_count;
     options.keep = keep;
     options.ctx = request;
-    status = wal_remote_writer_open(request->remote, request->cli->store, &options, writer, &error);
+    status = wal_remote_writer_open(request->remote, request->cli->store, &options, writer,
+                                    request->cli->error);
     keep_fenced(request, status);
-    return remote_report(request->cli, request->config.url, status, &error);
+    return remote_report(request->cli, request->config.url, status, request->cli->error);
 }
 
 static int push_locked(struct request *request)
@@ -486,19 +476,19 @@ static void keep_session(const struct request *request, const char *session)
 static int give_away(struct request *request, const char *session)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
-    struct wal_error error = CLI_ERROR_INIT;
-    enum wal_status status = wal_session_get_info(request->cli->session, &info, &error);
+    enum wal_status status =
+        wal_session_get_info(request->cli->session, &info, request->cli->error);
     int code = CLI_OK;
 
     if (status == WAL_OK) {
         code = store_up_to(request, info.last_sequence);
     }
     if (status == WAL_OK && code == CLI_OK) {
-        status =
-            wal_remote_handoff(request->remote, request->cli->store, cli_slice(session), &error);
+        status = wal_remote_handoff(request->remote, request->cli->store, cli_slice(session),
+                                    request->cli->error);
     }
     if (status != WAL_OK) {
-        code = remote_report(request->cli, session, status, &error);
+        code = remote_report(request->cli, session, status, request->cli->error);
     }
     if (code != CLI_OK && status != WAL_ECLAIMED) {
         keep_session(request, session);
@@ -509,15 +499,15 @@ static int give_away(struct request *request, const char *session)
 static int handoff(struct request *request)
 {
     const char *session = request->cli->items[3];
-    struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
     int code;
 
     open_both(request);
     cli_use_session_exact(request->cli, session);
-    status = wal_remote_handoff(request->remote, request->cli->store, cli_slice(session), &error);
+    status = wal_remote_handoff(request->remote, request->cli->store, cli_slice(session),
+                                request->cli->error);
     code = status == WAL_EBUSY ? give_away(request, session)
-                               : remote_report(request->cli, session, status, &error);
+                               : remote_report(request->cli, session, status, request->cli->error);
     if (code == CLI_OK) {
         cli_note(request->cli, session,
                  "the next machine that resumes it has it; appends to it are refused here");
@@ -543,7 +533,6 @@ static int pull(struct request *request)
     const char *path = cli->items[4];
     struct wal_remote_pull_options options = WAL_INIT(wal_remote_pull_options);
     struct wal_remote_pull_result result = WAL_INIT(wal_remote_pull_result);
-    struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
 
     remote_read_store_id(cli, request->store_id, options.uuid);
@@ -559,8 +548,8 @@ static int pull(struct request *request)
         options.keep = keep_taken;
         options.ctx = request;
     }
-    status = wal_remote_pull(request->remote, path, &options, &result, &error);
-    cli_need(cli, remote_report(cli, path, status, &error));
+    status = wal_remote_pull(request->remote, path, &options, &result, cli->error);
+    cli_need(cli, remote_report(cli, path, status, cli->error));
     remote_print_pull(cli, path, request->takes_over, &result);
     return CLI_OK;
 }
@@ -583,14 +572,13 @@ static void erase_store(struct request *request)
     uint64_t readers = 0;
     struct wal_store_compact_options options = WAL_INIT(wal_store_compact_options);
     struct wal_store_compact_result result = WAL_INIT(wal_store_compact_result);
-    struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
 
     options.flags = WAL_STORE_COMPACT_ERASE | WAL_STORE_COMPACT_EMPTY_TRASH;
     options.reader = count_reader;
     options.ctx = &readers;
-    status = wal_store_compact(request->cli->store, &options, &result, &error);
-    cli_check(request->cli, request->path, status, &error);
+    status = wal_store_compact(request->cli->store, &options, &result, request->cli->error);
+    cli_check(request->cli, request->path, status);
     if (result.refused != 0 || readers != 0) {
         cli_fail(request->cli, CLI_NEGATIVE, request->path,
                  "the store itself holds what is to be erased yet; agentwal gc --erase says where; "
@@ -603,15 +591,14 @@ static int erase_remote(struct request *request)
 {
     struct wal_remote_compact_result result = WAL_INIT(wal_remote_compact_result);
     struct wal_remote_writer *writer = NULL;
-    struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
     int code;
 
     cli_need(request->cli, open_writer(request, &writer));
-    status = wal_remote_erase(writer, &result, &error);
+    status = wal_remote_erase(writer, &result, request->cli->error);
     wal_remote_writer_close(writer);
     if (status != WAL_OK) {
-        code = remote_report(request->cli, request->config.url, status, &error);
+        code = remote_report(request->cli, request->config.url, status, request->cli->error);
         cli_note(request->cli, request->config.url, "what was erased may be there yet; repeat it");
         return code;
     }
@@ -640,7 +627,6 @@ static int compact(struct request *request)
 {
     struct wal_remote_compact_options options = WAL_INIT(wal_remote_compact_options);
     struct wal_remote_compact_result result = WAL_INIT(wal_remote_compact_result);
-    struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
 
     if (request->erases) {
@@ -653,8 +639,10 @@ static int compact(struct request *request)
     if (request->is_anew) {
         options.flags |= WAL_REMOTE_COMPACT_NOW | WAL_REMOTE_COMPACT_ANEW;
     }
-    status = wal_remote_compact(request->remote, request->cli->store, &options, &result, &error);
-    cli_need(request->cli, remote_report(request->cli, request->config.url, status, &error));
+    status = wal_remote_compact(request->remote, request->cli->store, &options, &result,
+                                request->cli->error);
+    cli_need(request->cli,
+             remote_report(request->cli, request->config.url, status, request->cli->error));
     remote_print_compact(request->cli, request->config.url, &result);
     return CLI_OK;
 }
@@ -664,18 +652,18 @@ static int compact(struct request *request)
 static int print_status(struct request *request)
 {
     struct wal_remote_status found = WAL_INIT(wal_remote_status);
-    struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
 
     open_both(request);
-    status = wal_remote_get_status(request->remote, request->cli->store, &found, &error);
+    status =
+        wal_remote_get_status(request->remote, request->cli->store, &found, request->cli->error);
     if (status == WAL_OK || status == WAL_ECONFLICT) {
         bool is_writer = found.epoch > 0 &&
                          memcmp(found.writer, request->config.writer, sizeof(found.writer)) == 0;
 
         remote_print_status(request->cli, request->config.url, is_writer, status == WAL_OK, &found);
     }
-    return remote_report(request->cli, request->config.url, status, &error);
+    return remote_report(request->cli, request->config.url, status, request->cli->error);
 }
 
 /* --- the verb ----------------------------------------------------------- */
@@ -814,9 +802,9 @@ static void print_result(const struct resume_request *request,
                        "it went on here and at %s: what is from there is the session %s",
                        result->host, result->session);
     } else {
-        (void)snprintf(note, sizeof(note), "it goes on here; %" PRIu64 " %s from %s%s",
-                       result->entries, cli_plural(result->entries, "new entry", "new entries"),
-                       result->host, result->parts > 0 ? ", whose store was pulled" : "");
+        (void)snprintf(note, sizeof(note), "it goes on here; %s from %s%s",
+                       cli_counted(result->entries, "new entry", "new entries"), result->host,
+                       result->parts > 0 ? ", whose store was pulled" : "");
     }
     cli_note(request->cli, request->session, note);
 }
@@ -825,11 +813,10 @@ static int print_tail(const struct resume_request *request, const char *id)
 {
     const struct walcat_options view = {
         .tail = TAIL, .text = !request->cli->json, .store = request->cli->store};
-    struct wal_error error = CLI_ERROR_INIT;
-    enum wal_status status =
-        wal_session_open(request->cli->store, cli_slice(id), &request->cli->session, &error);
+    enum wal_status status = wal_session_open(request->cli->store, cli_slice(id),
+                                              &request->cli->session, request->cli->error);
 
-    cli_check(request->cli, id, status, &error);
+    cli_check(request->cli, id, status);
     return walcat_print_entries(request->cli, request->cli->session, &view);
 }
 
@@ -839,19 +826,19 @@ static int bring(struct resume_request *request)
 {
     struct wal_remote_resume_options options = WAL_INIT(wal_remote_resume_options);
     struct wal_remote_resume_result result = WAL_INIT(wal_remote_resume_result);
-    struct wal_error error = CLI_ERROR_INIT;
     char *replicas = NULL;
     enum wal_status status;
 
     remote_read_store_id(request->cli, request->store_id, options.uuid);
     request->remote = remote_open(request->cli, "URL", request->url);
-    replicas = cli_format("%s/remotes", request->path);
+    replicas = cli_keep(cli_format("%s/remotes", request->path));
     options.flags = request->takes_over ? WAL_REMOTE_RESUME_TAKE_OVER : 0U;
     options.session = cli_slice(request->session);
     options.directory = cli_slice(replicas);
-    status = wal_remote_resume(request->remote, request->cli->store, &options, &result, &error);
-    free(replicas);
-    cli_need(request->cli, remote_report(request->cli, request->session, status, &error));
+    status = wal_remote_resume(request->remote, request->cli->store, &options, &result,
+                               request->cli->error);
+    cli_need(request->cli,
+             remote_report(request->cli, request->session, status, request->cli->error));
     print_result(request, &result);
     return print_tail(request, result.session);
 }
@@ -859,7 +846,6 @@ static int bring(struct resume_request *request)
 static int take_back(struct resume_request *request)
 {
     struct remote_config config = {.url = ""};
-    struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
     int code = remote_config_read(request->cli, request->path, false, &config);
 
@@ -868,8 +854,8 @@ static int take_back(struct resume_request *request)
     } else if (code == CLI_OK) {
         request->remote = remote_open(request->cli, "URL", config.url);
         status = wal_remote_take_back(request->remote, request->cli->store,
-                                      cli_slice(request->session), &error);
-        code = remote_report(request->cli, request->session, status, &error);
+                                      cli_slice(request->session), request->cli->error);
+        code = remote_report(request->cli, request->session, status, request->cli->error);
     }
     cli_need(request->cli, code);
     cli_note(request->cli, request->session, "it goes on here again");

@@ -35,23 +35,21 @@ static void print_moved(void *ctx, struct wal_slice session, const char *host)
 /* Prints what a check of `moves` finds, or its failure. Returns the exit code. */
 static int print_moves(const struct cli *cli, const char *url, struct wal_remote_moves *moves)
 {
-    struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status =
-        wal_remote_moves_check(moves, print_moved, (void *)(uintptr_t)cli, &error);
+        wal_remote_moves_check(moves, print_moved, (void *)(uintptr_t)cli, cli->error);
 
-    return status == WAL_OK ? CLI_OK : remote_report(cli, url, status, &error);
+    return status == WAL_OK ? CLI_OK : remote_report(cli, url, status, cli->error);
 }
 
 int remote_check_moves(const struct cli *cli, const char *url, struct wal_remote *remote,
                        struct wal_store *store)
 {
     struct wal_remote_moves *moves = NULL;
-    struct wal_error error = CLI_ERROR_INIT;
-    enum wal_status status = wal_remote_moves_open(remote, store, &moves, &error);
+    enum wal_status status = wal_remote_moves_open(remote, store, &moves, cli->error);
     int code;
 
     if (status != WAL_OK) {
-        return remote_report(cli, url, status, &error);
+        return remote_report(cli, url, status, cli->error);
     }
     code = print_moves(cli, url, moves);
     wal_remote_moves_close(moves);
@@ -61,19 +59,18 @@ int remote_check_moves(const struct cli *cli, const char *url, struct wal_remote
 int remote_permit_appends(const struct cli *cli, struct wal_store *store, const char *session)
 {
     struct wal_session_move move = WAL_INIT(wal_session_move);
-    struct wal_error error = CLI_ERROR_INIT;
     struct wal_session *handle = NULL;
-    enum wal_status status = wal_session_open(store, cli_slice(session), &handle, &error);
+    enum wal_status status = wal_session_open(store, cli_slice(session), &handle, cli->error);
 
     if (status == WAL_OK) {
-        status = wal_session_get_move(handle, &move, &error);
+        status = wal_session_get_move(handle, &move, cli->error);
     }
     if (status == WAL_OK) {
         move.flags = 0;
-        status = wal_session_set_move(handle, &move, &error);
+        status = wal_session_set_move(handle, &move, cli->error);
     }
     wal_session_close(handle);
-    return cli_report(cli, session, status, &error);
+    return cli_report(cli, session, status);
 }
 
 /* --- what follows a push ------------------------------------------------ */
@@ -85,18 +82,17 @@ enum {
 void remote_upkeep(const struct cli *cli, const char *url, struct wal_remote *remote,
                    struct wal_store *store, uint64_t parts, uint64_t part)
 {
-    struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
 
     if (parts == 0) {
         return;
     }
-    status = wal_remote_put_sessions(remote, store, &error);
+    status = wal_remote_put_sessions(remote, store, cli->error);
     if (status == WAL_OK && (parts > part || (part - parts) / PARTS != part / PARTS)) {
-        status = wal_remote_compact(remote, store, NULL, NULL, &error);
+        status = wal_remote_compact(remote, store, NULL, NULL, cli->error);
     }
     if (status != WAL_OK) {
-        (void)remote_report(cli, url, status, &error);
+        (void)remote_report(cli, url, status, cli->error);
     }
 }
 
@@ -243,28 +239,27 @@ int remote_ship(const struct cli *cli, const char *url, struct wal_remote *remot
     struct wal_remote_shipper_options options = WAL_INIT(wal_remote_shipper_options);
     struct wal_remote_shipper_info info = WAL_INIT(wal_remote_shipper_info);
     struct wal_remote_shipper *shipper = NULL;
-    struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
     int code;
 
     options.parts_per_second = parts_per_second;
     options.report = report;
     options.ctx = &following;
-    status = wal_remote_set_wait(remote, wait_for_remote, &following, &error);
+    status = wal_remote_set_wait(remote, wait_for_remote, &following, cli->error);
     if (status == WAL_OK) {
-        status = wal_remote_moves_open(remote, store, &upkeep.moves, &error);
+        status = wal_remote_moves_open(remote, store, &upkeep.moves, cli->error);
     }
     if (status == WAL_OK) {
-        status = wal_remote_shipper_start(writer, &options, &shipper, &error);
+        status = wal_remote_shipper_start(writer, &options, &shipper, cli->error);
     }
     if (status == WAL_OK) {
         remote_print_following(cli, url);
-        status = wait_for_end(&upkeep, shipper, &info, &error);
+        status = wait_for_end(&upkeep, shipper, &info, cli->error);
         following.ended_s = when_steady_ms() / 1000;
         wal_remote_shipper_stop(shipper);
     }
     if (status != WAL_OK) {
-        code = remote_report(cli, url, status, &error);
+        code = remote_report(cli, url, status, cli->error);
     } else if (info.has_ended) {
         code = cli_exit_code((enum wal_status)info.status);
     } else {
@@ -328,20 +323,19 @@ int remote_follow(const struct cli *cli, struct wal_remote *remote, const char *
 {
     const struct sigaction action = {.sa_handler = interrupt};
     struct followed followed = {.cli = cli, .path = path, .wait = {.cli = cli, .what = path}};
-    struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
 
     /* A system call that waits ends at the signal. */
     (void)sigaction(SIGINT, &action, NULL);
     (void)sigaction(SIGTERM, &action, NULL);
-    status = wal_remote_set_wait(remote, end_request, &followed, &error);
+    status = wal_remote_set_wait(remote, end_request, &followed, cli->error);
     if (status == WAL_OK) {
-        status = wal_remote_follow(remote, path, options, see, &followed, &error);
+        status = wal_remote_follow(remote, path, options, see, &followed, cli->error);
         /* The remote outlives this. */
         (void)!wal_remote_set_wait(remote, NULL, NULL, NULL);
     }
     if (status == WAL_ECALLBACK && is_interrupted != 0) {
         return CLI_OK;
     }
-    return status == WAL_OK ? CLI_OK : remote_report(cli, path, status, &error);
+    return status == WAL_OK ? CLI_OK : remote_report(cli, path, status, cli->error);
 }

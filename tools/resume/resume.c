@@ -260,17 +260,6 @@ static void resume_list_filter(struct resume_list *list, const char *query)
     }
 }
 
-static void resume_list_close(struct resume_list *list)
-{
-    wal_session_cursor_close(list->cursor);
-    for (size_t i = 0; i < list->count; i++) {
-        free((void *)(uintptr_t)list->rows[i].id); /* begins the block */
-    }
-    free(list->rows);
-    free(list->matches);
-    memset(list, 0, sizeof(*list));
-}
-
 /* --- draw the list, the query and a preview, and obey keys ---------------- */
 
 /*
@@ -592,10 +581,13 @@ static enum wal_status resume_pick(struct screen *screen, struct wal_store *stor
                                    struct resume_list *list, const char *query, size_t *index,
                                    struct wal_error *error)
 {
-    struct picker picker = {.screen = screen, .store = store, .list = list, .previewed = SIZE_MAX};
+    static struct picker picker = {.previewed = SIZE_MAX};
     struct key key = {.kind = KEY_NONE};
     enum wal_status status;
 
+    picker.screen = screen;
+    picker.store = store;
+    picker.list = list;
     *index = SIZE_MAX;
     snprintf(picker.query, sizeof(picker.query), "%s", query);
     resume_list_filter(list, picker.query);
@@ -606,7 +598,6 @@ static enum wal_status resume_pick(struct screen *screen, struct wal_store *stor
             break;
         }
     }
-    free(picker.preview);
     return status;
 }
 
@@ -696,22 +687,18 @@ static bool has_client_file(const struct continued *continued)
 static void note_lines(const struct continued *continued, const char *path, uint64_t lines,
                        const struct wal_view *view)
 {
-    char *text = cli_format("%" PRIu64 " %s added", lines, cli_plural(lines, "line", "lines"));
+    const char *text = cli_keep(cli_format("%s added", cli_counted(lines, "line", "lines")));
     const char *what;
     uint64_t count;
 
     for (uint32_t i = 0; view != NULL && wal_view_loss(view, i, &what, &count, NULL) == WAL_OK;
          i++) {
-        char *longer =
-            cli_format("%s%s%" PRIu64 " %s", text, i == 0 ? "; left out: " : ", ", count, what);
-
-        free(text);
-        text = longer;
+        text = cli_keep(
+            cli_format("%s%s%" PRIu64 " %s", text, i == 0 ? "; left out: " : ", ", count, what));
     }
     if (lines > 0) {
         cli_error(continued->cli, CLI_OK, path, "%s", text);
     }
-    free(text);
 }
 
 /* Sets the id that a view's file gives the session. */
@@ -740,33 +727,31 @@ static int write_view(struct continued *continued, bool is_complete)
                                         .dialect = continued->client->dialect,
                                         .root = continued->root};
     struct wal_view_flush_result result = WAL_INIT(wal_view_flush_result);
-    struct wal_error error = CLI_ERROR_INIT;
     struct wal_view *view = NULL;
     const char *name = cli_keep_slice(continued->info.id);
     const char *path = NULL;
     uint64_t missing;
-    enum wal_status status = convert_view_open(&target, continued->session, &view, &error);
+    enum wal_status status =
+        convert_view_open(&target, continued->session, &view, continued->cli->error);
     int code = CLI_OK;
 
     if (status == WAL_OK) {
-        status = convert_view_flush(&target, view, &result, &error);
+        status = convert_view_flush(&target, view, &result, continued->cli->error);
     }
     if (status == WAL_ECHANGED && is_complete) {
         cli_note(continued->cli, name,
                  "its client went on with it; import takes that into the store");
     } else if (status == WAL_ECHANGED && continued->below != NULL) {
-        char *fork = cli_command(continued->cli, "fork", &name, 1);
-        char *resume = cli_command(continued->cli, "resume", NULL, 0);
+        const char *fork = cli_keep(cli_command(continued->cli, "fork", &name, 1));
+        const char *resume = cli_keep(cli_command(continued->cli, "resume", NULL, 0));
 
         code = cli_error_status(continued->cli, status, name,
                                 "its client's file has other content; to continue a copy: "
                                 "%s \"$(%s)\"",
                                 resume, fork);
-        free(fork);
-        free(resume);
     } else if (status != WAL_OK) {
-        code = view != NULL ? convert_view_fail(&target, name, status, &error)
-                            : cli_report(continued->cli, name, status, &error);
+        code = view != NULL ? convert_view_fail(&target, name, status, continued->cli->error)
+                            : cli_report(continued->cli, name, status);
     } else if (wal_view_path(view, 0, &path, NULL) == WAL_OK) {
         set_id_of_view(continued, path);
         note_lines(continued, path, result.lines, view);
@@ -779,8 +764,8 @@ static int write_view(struct continued *continued, bool is_complete)
 /* Sees to it that the session's own client has all of it. Returns an exit code. */
 static int complete_file(struct continued *continued)
 {
-    char *path = cli_format("%s/%s", continued->root, continued->below);
-    char *packed = cli_format("%s.zst", path);
+    const char *path = cli_keep(cli_format("%s/%s", continued->root, continued->below));
+    const char *packed = cli_keep(cli_format("%s.zst", path));
     const struct convert_source source = {.cli = continued->cli,
                                           .store = continued->store,
                                           .session = continued->session,
@@ -813,40 +798,36 @@ static int complete_file(struct continued *continued)
             note_lines(continued, path, outcome.added, NULL);
         }
     }
-    free(packed);
-    free(path);
     return code;
 }
 
 /* Prints the session's directory if it is gone. */
 static void note_directory(const struct continued *continued)
 {
-    char *cwd = cli_copy_slice(continued->info.cwd);
+    const char *cwd = cli_keep_slice(continued->info.cwd);
     struct stat stat_of;
 
     if (cwd[0] != '\0' && (stat(cwd, &stat_of) != 0 || !S_ISDIR(stat_of.st_mode))) {
         cli_note(continued->cli, cwd, "the session's directory is gone; make it first (mkdir -p)");
     }
-    free(cwd);
 }
 
-/* Sees to it that the client has the session; *command is for the caller to free. Returns an exit
- * code. */
+/* Sees to it that the client has the session, and sets *command. Returns an exit code. */
 static int continue_session(const struct cli *cli, struct wal_store *store, const char *name,
                             const struct wal__client *client, char **command)
 {
     struct continued continued = {.cli = cli, .store = store, .info = WAL_INIT(wal_session_info)};
-    struct wal_error error = CLI_ERROR_INIT;
-    enum wal_status status = wal_session_open(store, cli_slice(name), &continued.session, &error);
+    enum wal_status status =
+        wal_session_open(store, cli_slice(name), &continued.session, cli->error);
     bool is_subagent = strstr(name, "~agent-") != NULL;
     int code = CLI_OK;
 
     if (status == WAL_OK) {
-        status = wal_session_get_info(continued.session, &continued.info, &error);
+        status = wal_session_get_info(continued.session, &continued.info, cli->error);
     }
     if (status != WAL_OK) {
         wal_session_close(continued.session);
-        return cli_report(cli, name, status, &error);
+        return cli_report(cli, name, status);
     }
     snprintf(continued.id, sizeof(continued.id), "%s", name);
     find_own_client(&continued);
@@ -867,7 +848,7 @@ static int continue_session(const struct cli *cli, struct wal_store *store, cons
     if (continued.client != NULL && code == CLI_OK) {
         note_directory(&continued);
     }
-    *command = shown_command(cli, continued.client, &continued.info, continued.id);
+    *command = cli_keep(shown_command(cli, continued.client, &continued.info, continued.id));
     wal_session_close(continued.session);
     return code;
 }
@@ -923,7 +904,6 @@ static void put_row(struct table *table, const struct resume_row *row, const cha
 static int print_list(const struct cli *cli, const char *cwd, struct resume_list *list,
                       const char *query, uint64_t limit)
 {
-    struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status = WAL_OK;
     struct table table;
     size_t printed = 0;
@@ -935,7 +915,7 @@ static int print_list(const struct cli *cli, const char *cwd, struct resume_list
     while (status == WAL_OK && (limit == 0 || printed < limit) &&
            (!list->is_complete || printed < list->match_count)) {
         if (printed == list->match_count) {
-            status = resume_list_load(list, 1, &error);
+            status = resume_list_load(list, 1, cli->error);
             continue;
         }
         const struct resume_row *row = &list->rows[list->matches[printed++]];
@@ -950,7 +930,7 @@ static int print_list(const struct cli *cli, const char *cwd, struct resume_list
     }
     table_finish(&table);
     if (status != WAL_OK) {
-        return cli_report(cli, cli->items[1], status, &error);
+        return cli_report(cli, cli->items[1], status);
     }
     if (list->count == 0 && cwd != NULL) {
         cli_note(cli, cwd, "no session of this directory");
@@ -961,13 +941,12 @@ static int print_list(const struct cli *cli, const char *cwd, struct resume_list
 static int pick(const struct cli *cli, struct screen *screen, struct wal_store *store,
                 struct resume_list *list, const char *query, const char **id)
 {
-    struct wal_error error = CLI_ERROR_INIT;
     size_t index = SIZE_MAX;
-    enum wal_status status = resume_pick(screen, store, list, query, &index, &error);
+    enum wal_status status = resume_pick(screen, store, list, query, &index, cli->error);
 
     screen_close(screen);
     if (status != WAL_OK) {
-        return cli_report(cli, cli->items[1], status, &error);
+        return cli_report(cli, cli->items[1], status);
     }
     if (index == SIZE_MAX) {
         return GAVE_UP;
@@ -981,15 +960,14 @@ static int pick(const struct cli *cli, struct screen *screen, struct wal_store *
 static int choose(const struct cli *cli, const struct arguments *arguments,
                   struct resume_list *list, const char *query, const char **id)
 {
-    struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status = WAL_OK;
 
     resume_list_filter(list, query);
     while (status == WAL_OK && !cli->json && !list->is_complete && list->match_count < 2) {
-        status = resume_list_load(list, 1, &error);
+        status = resume_list_load(list, 1, cli->error);
     }
     if (status != WAL_OK) {
-        return cli_report(cli, cli->items[1], status, &error);
+        return cli_report(cli, cli->items[1], status);
     }
     if (!cli->json && list->match_count == 1) {
         *id = cli_keep_text(list->rows[list->matches[0]].id);
@@ -1010,7 +988,6 @@ static const char *find_named(const struct cli *cli, struct wal_store *store)
 {
     const char *name = cli->count == 3 ? cli->items[2] : "";
     struct cli_match match = {.name = name};
-    struct wal_error error = CLI_ERROR_INIT;
     struct wal_session *session = NULL;
     struct cli_sessions list;
     const char *id = NULL;
@@ -1025,10 +1002,10 @@ static const char *find_named(const struct cli *cli, struct wal_store *store)
     if (strlen(name) < CLI_SHORT_SIZE) {
         return NULL;
     }
-    for (cli_sessions_open(&list, store, NULL, &error); cli_sessions_next(&list, &error);) {
+    for (cli_sessions_open(&list, store, NULL, cli->error); cli_sessions_next(&list);) {
         cli_match_add(&match, list.info.id);
     }
-    cli_check(cli, cli->items[1], list.status, &error);
+    cli_check(cli, cli->items[1], list.status);
     if (match.prefix_count + match.ending_count == 1) {
         id = cli_keep_text(match.prefix_count == 1 ? match.prefixes[0] : match.endings[0]);
     }
@@ -1053,21 +1030,21 @@ static int resume(const struct cli *cli, const struct arguments *arguments, stru
 {
     struct wal_session_cursor_options options = WAL_INIT(wal_session_cursor_options);
     struct wal__directory directory;
-    struct resume_list list = {.store = store,
-                               .directory = arguments->cwd != NULL ? &directory : NULL};
-    struct wal_error error = CLI_ERROR_INIT;
+    static struct resume_list list;
     struct screen screen = {.file = NULL};
     char query[RESUME_QUERY_SIZE];
     const char *id = NULL;
     enum wal_status status;
     int code;
 
+    list.store = store;
+    list.directory = arguments->cwd != NULL ? &directory : NULL;
     join(cli, query);
     options.project = cli_slice(arguments->project);
     wal__directory_init(&directory, cli_slice(arguments->cwd));
-    status = wal_session_cursor_open(store, &options, &list.cursor, &error);
+    status = wal_session_cursor_open(store, &options, &list.cursor, cli->error);
     if (status != WAL_OK) {
-        code = cli_report(cli, cli->items[1], status, &error);
+        code = cli_report(cli, cli->items[1], status);
     } else if (!cli->json && (id = find_named(cli, store)) != NULL) {
         code = CLI_OK;
     } else if (!cli->json && isatty(STDIN_FILENO) == 1 && isatty(STDERR_FILENO) == 1 &&
@@ -1076,7 +1053,7 @@ static int resume(const struct cli *cli, const struct arguments *arguments, stru
     } else {
         code = choose(cli, arguments, &list, query, &id);
     }
-    resume_list_close(&list);
+    wal_session_cursor_close(list.cursor);
     return code == CLI_OK && id != NULL
                ? continue_session(cli, store, id, arguments->client, command)
                : code;
@@ -1116,6 +1093,5 @@ int resume_run(struct cli *cli, int argc, char **argv)
         execl("/bin/sh", "sh", "-c", command, (char *)NULL);
         code = cli_error(cli, CLI_FAILED, "/bin/sh", "cannot be run");
     }
-    free(command);
     return code;
 }

@@ -462,7 +462,7 @@ static int print_hits(const struct search_print *print, struct wal_search_cursor
     }
     end(&printer, &last, printed);
     if (printer.status != WAL_OK) {
-        code = cli_report(print->cli, "search", printer.status, &printer.error);
+        code = cli_report_error(print->cli, "search", printer.status, &printer.error);
     }
     wal_session_close(printer.session);
     return code;
@@ -580,19 +580,18 @@ static int query_and_print(const struct cli *cli, struct wal_store *store, struc
     struct wal_search_summary summary = WAL_INIT(wal_search_summary);
     struct wal_search_cursor *cursor = NULL;
     struct wal_search *handle = NULL;
-    struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
     int code;
 
-    status = wal_search_open(store, NULL, &handle, &error);
+    status = wal_search_open(store, NULL, &handle, cli->error);
     if (status == WAL_OK) {
-        status = wal_search_find(handle, &search->query, &cursor, &summary, &error);
+        status = wal_search_find(handle, &search->query, &cursor, &summary, cli->error);
     }
     progress_clear(&search->progress);
     if (status == WAL_EINVAL) {
-        cli_fail(cli, CLI_USAGE, "search", "%s", error.text);
+        cli_fail(cli, CLI_USAGE, "search", "%s", cli->error->text);
     }
-    cli_check(cli, "search", status, &error);
+    cli_check(cli, "search", status);
     if (summary.hits > 0) {
         cli_start_pager(cli);
     }
@@ -629,7 +628,6 @@ int search_run(struct cli *cli, int argc, char **argv)
         {.name = NULL},
     };
     struct search search = {.query = WAL_INIT(wal_search_query)};
-    int code;
 
     cli_parse(cli, argc, argv, options);
     if (arguments.tool == NULL && cli->count < 3) {
@@ -637,12 +635,9 @@ int search_run(struct cli *cli, int argc, char **argv)
     }
     cli_use_store(cli, cli->items[1], 0);
     progress_init(&search.progress, !cli->no_progress);
-    search.text = join(cli->items, 2, cli->count);
+    search.text = cli_keep(join(cli->items, 2, cli->count));
     fill_query(cli, &arguments, &search);
-    code = query_and_print(cli, cli->store, &search, &arguments);
-    free(arguments.roles.items);
-    free(search.text);
-    return code;
+    return query_and_print(cli, cli->store, &search, &arguments);
 }
 
 /* --- index -------------------------------------------------------------- */
@@ -664,9 +659,8 @@ static void print_index(const struct cli *cli, const struct wal_search_update_re
         return;
     }
     size_text(result->index_bytes, size);
-    printf("%llu %s indexed, %llu of them now; index size: %s\n",
-           (unsigned long long)result->segments,
-           cli_plural(result->segments, "segment", "segments"), (unsigned long long)result->built,
+    printf("%s indexed, %llu of them now; index size: %s\n",
+           cli_counted(result->segments, "segment", "segments"), (unsigned long long)result->built,
            size);
 }
 
@@ -679,7 +673,6 @@ int search_run_index(struct cli *cli, int argc, char **argv)
         {.name = "deep", .flag = &deep},
         {.name = NULL},
     };
-    struct wal_error error = CLI_ERROR_INIT;
     struct wal_search *search = NULL;
     struct progress progress;
     enum wal_status status;
@@ -689,12 +682,12 @@ int search_run_index(struct cli *cli, int argc, char **argv)
     update.flags = deep ? WAL_SEARCH_UPDATE_DEEP : 0U;
     update.progress = show_progress;
     update.ctx = &progress;
-    status = wal_search_open(cli->store, NULL, &search, &error);
+    status = wal_search_open(cli->store, NULL, &search, cli->error);
     if (status == WAL_OK) {
-        status = wal_search_update(search, &update, &result, &error);
+        status = wal_search_update(search, &update, &result, cli->error);
     }
     progress_clear(&progress);
-    cli_check(cli, "index", status, &error);
+    cli_check(cli, "index", status);
     print_index(cli, &result);
     if (result.unwritten > 0) {
         cli_fail(cli, CLI_FAILED, "index",

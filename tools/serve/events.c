@@ -261,7 +261,7 @@ static enum wal_status read_states(struct order *order, size_t records, struct w
     options.recorded_after = order->after;
     options.flags = is_trash ? WAL_SESSION_CURSOR_TRASH : 0U;
 
-    for (cli_sessions_open(&list, store, &options, NULL); cli_sessions_next(&list, NULL);) {
+    for (cli_sessions_open(&list, store, &options, NULL); cli_sessions_next(&list);) {
         struct wal_session *session = NULL;
 
         if (is_trash && is_in(order, list.info.last_sequence)) {
@@ -353,7 +353,7 @@ static enum wal_status known_read(struct known *known, struct wal_store *store)
         struct cli_sessions list;
 
         options.flags = pass == 0 ? 0U : WAL_SESSION_CURSOR_TRASH;
-        for (cli_sessions_open(&list, store, &options, NULL); cli_sessions_next(&list, NULL);) {
+        for (cli_sessions_open(&list, store, &options, NULL); cli_sessions_next(&list);) {
             add_known(known, list.info.number, list.info.id);
         }
         status = list.status;
@@ -728,8 +728,7 @@ enum {
 struct client {
     struct serve_feed *feed;
     struct MHD_Connection *connection;
-    struct client *next;
-    struct client *previous;
+    LIST_ENTRY(client) list;
     uint64_t position;
     uint64_t start;   /* where the events were when it connected */
     uint32_t session; /* its number; 0: all */
@@ -748,7 +747,7 @@ struct serve_feed {
     struct serve_server *server;
     pthread_t follower;
     pthread_mutex_t lock;
-    struct client *clients;
+    LIST_HEAD(, client) clients;
     size_t client_count;
     struct recent recent;
     bool is_stopping;
@@ -858,15 +857,16 @@ static void drop_rest(struct client *client)
 /* Drops events that were made before what they show was changed. */
 static void forget(struct serve_feed *feed, enum change change)
 {
+    struct client *client;
+
     if (change == ADDS) {
         return;
     }
     close_reading(feed, true);
     pthread_mutex_lock(&feed->lock);
     recent_drop(&feed->recent, UINT64_MAX);
-    for (struct client *client = feed->clients; client != NULL && change != REPLACES;
-         client = client->next) {
-        if (client->rest != NULL && client->has_events) {
+    LIST_FOREACH (client, &feed->clients, list) {
+        if (change != REPLACES && client->rest != NULL && client->has_events) {
             drop_rest(client);
             client->is_cut = true;
         }
@@ -931,8 +931,9 @@ static bool keeps_up(const struct client *client)
 static void drop_sent(struct serve_feed *feed)
 {
     uint64_t sent = feed->recent.end;
+    const struct client *client;
 
-    for (const struct client *client = feed->clients; client != NULL; client = client->next) {
+    LIST_FOREACH (client, &feed->clients, list) {
         if (keeps_up(client) && client->position < sent) {
             sent = client->position;
         }
@@ -945,8 +946,9 @@ static void wake_clients(struct serve_feed *feed)
 {
     const struct recent *recent = &feed->recent;
     int64_t now = when_steady_ms();
+    struct client *client;
 
-    for (struct client *client = feed->clients; client != NULL; client = client->next) {
+    LIST_FOREACH (client, &feed->clients, list) {
         if (!client->is_waiting) {
             continue;
         }
@@ -1128,14 +1130,7 @@ static void end_client(void *ctx)
     struct serve_feed *feed = client->feed;
 
     pthread_mutex_lock(&feed->lock);
-    if (client->previous != NULL) {
-        client->previous->next = client->next;
-    } else {
-        feed->clients = client->next;
-    }
-    if (client->next != NULL) {
-        client->next->previous = client->previous;
-    }
+    LIST_REMOVE(client, list);
     feed->client_count--;
     pthread_mutex_unlock(&feed->lock);
     drop_rest(client);
@@ -1179,11 +1174,7 @@ static struct client *add_client(struct serve_exchange *exchange, uint32_t sessi
     client->rest_size =
         (size_t)snprintf(client->rest, 128, "event: hello\ndata: {\"sequence\":%llu}\n\n",
                          (unsigned long long)client->position);
-    client->next = feed->clients;
-    if (client->next != NULL) {
-        client->next->previous = client;
-    }
-    feed->clients = client;
+    LIST_INSERT_HEAD(&feed->clients, client, list);
     feed->client_count++;
     pthread_mutex_unlock(&feed->lock);
     return client;
@@ -1263,7 +1254,7 @@ struct serve_feed *serve_feed_start(struct serve_server *server)
     struct serve_feed *feed;
 
     if (status != WAL_OK) {
-        (void)cli_report(server->cli, "serve", status, &error);
+        (void)cli_report_error(server->cli, "serve", status, &error);
         return NULL;
     }
     feed = cli_alloc(sizeof(*feed));

@@ -16,6 +16,7 @@
 #include <microhttpd.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/queue.h>
 
 #include "tools/shown/shown.h"
 
@@ -87,12 +88,12 @@ struct serve_server {
     atomic_bool is_stopping;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    unsigned known;           /* connections with a valid token; lock */
-    unsigned strangers;       /* those without, that were not shut down; lock */
-    unsigned jobs;            /* threads of slow requests; lock */
-    unsigned streams;         /* threads that write answers; lock */
-    unsigned requests;        /* that are being answered; lock */
-    struct serve_peer *peers; /* connections; lock */
+    unsigned known;                /* connections with a valid token; lock */
+    unsigned strangers;            /* those without, that were not shut down; lock */
+    unsigned jobs;                 /* threads of slow requests; lock */
+    unsigned streams;              /* threads that write answers; lock */
+    unsigned requests;             /* that are being answered; lock */
+    LIST_HEAD(, serve_peer) peers; /* connections; lock */
     pthread_t sweeper;
     bool has_sweeper;
 };

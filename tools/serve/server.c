@@ -240,8 +240,7 @@ enum {
 };
 
 struct serve_peer {
-    struct serve_peer *next; /* an older one */
-    struct serve_peer *previous;
+    LIST_ENTRY(serve_peer) list; /* the newest first */
     int fd;
     enum wait wait;
     time_t begun; /* monotonic seconds */
@@ -265,8 +264,9 @@ static void evict(struct serve_server *server, struct serve_peer *peer)
 static void evict_oldest(struct serve_server *server)
 {
     struct serve_peer *oldest = NULL;
+    struct serve_peer *peer;
 
-    for (struct serve_peer *peer = server->peers; peer != NULL; peer = peer->next) {
+    LIST_FOREACH (peer, &server->peers, list) {
         if (!peer->is_known && !peer->is_evicted) {
             oldest = peer;
         }
@@ -334,25 +334,14 @@ static void begin_connection(struct serve_server *server, struct MHD_Connection 
     if (!server->has_port && !peer->is_foreign && !admit(server, peer)) {
         evict(server, peer);
     }
-    peer->next = server->peers;
-    if (peer->next != NULL) {
-        peer->next->previous = peer;
-    }
-    server->peers = peer;
+    LIST_INSERT_HEAD(&server->peers, peer, list);
     pthread_mutex_unlock(&server->lock);
 }
 
 static void end_connection(struct serve_server *server, struct serve_peer *peer)
 {
     pthread_mutex_lock(&server->lock);
-    if (peer->previous != NULL) {
-        peer->previous->next = peer->next;
-    } else {
-        server->peers = peer->next;
-    }
-    if (peer->next != NULL) {
-        peer->next->previous = peer->previous;
-    }
+    LIST_REMOVE(peer, list);
     if (peer->is_known) {
         server->known--;
     } else if (!peer->is_evicted) {
@@ -438,8 +427,9 @@ static void shut_slow_down(struct serve_server *server)
     time_t stranger_limit =
         (time_t)server->idle_s < SERVE_STRANGER_S ? (time_t)server->idle_s : SERVE_STRANGER_S;
     time_t now = when_steady_ms() / 1000;
+    struct serve_peer *peer;
 
-    for (struct serve_peer *peer = server->peers; peer != NULL; peer = peer->next) {
+    LIST_FOREACH (peer, &server->peers, list) {
         time_t limit = (time_t)server->idle_s * (peer->wait == WAIT_BODY ? BODY_FACTOR : 1);
 
         if (!peer->is_known) {
@@ -455,7 +445,9 @@ static void shut_slow_down(struct serve_server *server)
 /* Shuts all connections down. The caller has the server's lock. */
 static void peer_shut_down(const struct serve_server *server)
 {
-    for (struct serve_peer *peer = server->peers; peer != NULL; peer = peer->next) {
+    const struct serve_peer *peer;
+
+    LIST_FOREACH (peer, &server->peers, list) {
         if (peer->fd >= 0) {
             shutdown(peer->fd, SHUT_RDWR);
         }

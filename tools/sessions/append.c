@@ -101,9 +101,9 @@ static bool contains_id(const char *text, struct wal_slice id)
 }
 
 /* The line of the refused entry; 0 if it is unknown. */
-static size_t find_refused_line(const struct append *append, enum wal_status status,
-                                const struct wal_error *error)
+static size_t find_refused_line(const struct append *append, enum wal_status status)
 {
+    const char *text = append->cli->error->text;
     size_t line = 0;
 
     if (status != WAL_ENOPARENT && status != WAL_EEXISTS) {
@@ -111,10 +111,10 @@ static size_t find_refused_line(const struct append *append, enum wal_status sta
     }
     for (size_t i = 0; i < append->count; i++) {
         const struct wal_entry *entry = &append->entries[i];
-        if (status == WAL_ENOPARENT && contains_id(error->text, entry->parent_id)) {
+        if (status == WAL_ENOPARENT && contains_id(text, entry->parent_id)) {
             return append->lines[i]; /* the first with that parent */
         }
-        if (status == WAL_EEXISTS && contains_id(error->text, entry->id)) {
+        if (status == WAL_EEXISTS && contains_id(text, entry->id)) {
             if (line != 0) {
                 return 0; /* ambiguous */
             }
@@ -124,14 +124,13 @@ static size_t find_refused_line(const struct append *append, enum wal_status sta
     return line;
 }
 
-static void check_entries(const struct append *append, enum wal_status status,
-                          const struct wal_error *error)
+static void check_entries(const struct append *append, enum wal_status status)
 {
     char what[64];
-    size_t line = append->tail != NULL ? append->line : find_refused_line(append, status, error);
+    size_t line = append->tail != NULL ? append->line : find_refused_line(append, status);
 
     snprintf(what, sizeof(what), "line %zu", line);
-    cli_check(append->cli, line == 0 ? append->cli->items[0] : what, status, error);
+    cli_check(append->cli, line == 0 ? append->cli->items[0] : what, status);
 }
 
 /* With --each: whether an append has an unknown outcome, and may be repeated by its id. */
@@ -143,7 +142,6 @@ static bool may_send_again(const struct append *append, enum wal_status status)
 
 static void send_entries(struct append *append, struct wal_append_result *result)
 {
-    struct wal_error error = CLI_ERROR_INIT;
     const uint64_t queued = append->count;
     enum wal_status status;
 
@@ -152,15 +150,16 @@ static void send_entries(struct append *append, struct wal_append_result *result
         cli_fail(append->cli, CLI_NEGATIVE, append->cli->items[0], "too many entries");
     }
     status = wal_append(append->session, append->entries, (uint32_t)append->count, &append->options,
-                        result, &error);
+                        result, append->cli->error);
     for (int i = 1; i < ATTEMPTS_MAX && may_send_again(append, status); i++) {
         status = wal_append(append->session, append->entries, (uint32_t)append->count,
-                            &append->options, result, &error);
+                            &append->options, result, append->cli->error);
     }
     if (status == WAL_ECONFLICT) {
-        cli_print_conflict(append->cli, append->options.expected_tail, cli_slice(error.actual));
+        cli_print_conflict(append->cli, append->options.expected_tail,
+                           cli_slice(append->cli->error->actual));
     }
-    check_entries(append, status, &error);
+    check_entries(append, status);
     cli_print_appended(append->cli, append->session, result,
                        append->options.durability == WAL_QUEUED ? &queued : NULL);
 }
@@ -171,7 +170,8 @@ static void append_batch(struct append *append)
     const uint64_t none = 0;
     size_t size = 0;
     size_t at = 0;
-    char *input = cli_read_file(append->cli, NULL, INPUT_MAX, " for one batch; use --each", &size);
+    char *input =
+        cli_keep(cli_read_file(append->cli, NULL, INPUT_MAX, " for one batch; use --each", &size));
 
     while (at < size) {
         const char *newline = memchr(input + at, '\n', size - at);
@@ -185,7 +185,6 @@ static void append_batch(struct append *append)
         cli_print_appended(append->cli, append->session, &result,
                            append->options.durability == WAL_QUEUED ? &none : NULL);
     }
-    free(input);
 }
 
 /* Appends a message of the user. */
@@ -285,12 +284,13 @@ int verb_append(struct cli *cli, int argc, char **argv)
         {.name = "stream", .number = &stream, .max = 255},
         {.name = NULL},
     };
-    struct append append = {.cli = cli};
+    static struct append append;
 
     cli_parse_operands(cli, argc, argv, options, 3, 3);
     if (user != NULL && each) {
         cli_fail(cli, CLI_USAGE, "--each", "not allowed with --user");
     }
+    append.cli = cli;
     append.options.struct_size = sizeof(append.options);
     set_durability(&append, durability);
     if (creates) {
@@ -316,9 +316,5 @@ int verb_append(struct cli *cli, int argc, char **argv)
     } else {
         append_batch(&append);
     }
-    free(append.tail);
-    free(append.entries);
-    free(append.lines);
-    cli_texts_deinit(&append.texts);
     return CLI_OK;
 }

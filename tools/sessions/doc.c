@@ -55,19 +55,17 @@ static void print_head(const struct cli *cli, const struct wal_head *head)
 static int list_heads(const struct cli *cli, const struct head_request *request)
 {
     struct wal_head head = WAL_INIT(wal_head);
-    struct wal_error error = CLI_ERROR_INIT;
     struct wal_head_cursor *heads = NULL;
-    enum wal_status status = wal_head_cursor_open(cli->session, &heads, &error);
+    enum wal_status status = wal_head_cursor_open(cli->session, &heads, cli->error);
 
     while (status == WAL_OK && !cli_output_failed() &&
-           (status = wal_head_cursor_next(heads, &head, &error)) == WAL_OK) {
+           (status = wal_head_cursor_next(heads, &head, cli->error)) == WAL_OK) {
         if (!request->has_stream || head.stream == request->stream) {
             print_head(cli, &head);
         }
     }
     wal_head_cursor_close(heads);
-    return status == WAL_OK || status == WAL_END ? CLI_OK
-                                                 : cli_report(cli, cli->items[2], status, &error);
+    return status == WAL_OK || status == WAL_END ? CLI_OK : cli_report(cli, cli->items[2], status);
 }
 
 static void print_entry(const struct cli *cli, const struct head_request *request, const char *key,
@@ -90,12 +88,11 @@ static void print_entry(const struct cli *cli, const struct head_request *reques
 
 static int show(const struct cli *cli, const struct head_request *request)
 {
-    struct wal_error error = CLI_ERROR_INIT;
     char entry[256];
     enum wal_status status =
-        wal_head_get(cli->session, request->stream, cli_slice(request->name), entry, &error);
+        wal_head_get(cli->session, request->stream, cli_slice(request->name), entry, cli->error);
 
-    cli_check(cli, request->name, status, &error);
+    cli_check(cli, request->name, status);
     print_entry(cli, request, "entryId", entry);
     return CLI_OK;
 }
@@ -111,14 +108,13 @@ static int move(const struct cli *cli, const struct head_request *request)
         .note = cli_slice(request->note),
         .expected = cli_slice(request->expected),
     };
-    struct wal_error error = CLI_ERROR_INIT;
     char previous[256];
-    enum wal_status status = wal_head_move(cli->session, &head, previous, &error);
+    enum wal_status status = wal_head_move(cli->session, &head, previous, cli->error);
 
     if (status == WAL_ECONFLICT) {
-        cli_print_conflict(cli, head.expected, cli_slice(error.actual));
+        cli_print_conflict(cli, head.expected, cli_slice(cli->error->actual));
     }
-    cli_check(cli, request->name, status, &error);
+    cli_check(cli, request->name, status);
     print_entry(cli, request, "previous", previous);
     return CLI_OK;
 }
@@ -174,23 +170,22 @@ struct request {
     bool history;
 };
 
-static int fail(const struct request *request, enum wal_status status,
-                const struct wal_error *error)
+static int fail(const struct request *request, enum wal_status status)
 {
     const char *what = request->key[0] != '\0' ? request->key : "doc";
 
-    return cli_report(request->cli, what, status, error);
+    return cli_report(request->cli, what, status);
 }
 
 /* Prints {"conflict"} with the versions as numbers. */
-static void print_stale(const struct request *request, const struct wal_error *error)
+static void print_stale(const struct request *request)
 {
     struct wal__json_out json;
 
     cli_json_begin(&json);
     wal__json_out_member_open(&json, "conflict", '{');
     wal__json_out_member_count(&json, "expected", request->version);
-    wal__json_out_member_count(&json, "actual", strtoull(error->actual, NULL, 10));
+    wal__json_out_member_count(&json, "actual", strtoull(request->cli->error->actual, NULL, 10));
     wal__json_out_close(&json, '}');
     wal__json_out_close_line(&json);
     fflush(stdout);
@@ -204,16 +199,15 @@ static void write_key(struct wal__json_out *json, struct wal_slice key, uint64_t
 }
 
 /* Prints the result of a put or a delete. */
-static int finish(const struct request *request, enum wal_status status, uint64_t version,
-                  const struct wal_error *error)
+static int finish(const struct request *request, enum wal_status status, uint64_t version)
 {
     struct wal__json_out json;
 
     if (status == WAL_ECONFLICT) {
-        print_stale(request, error);
+        print_stale(request);
     }
     if (status != WAL_OK) {
-        return fail(request, status, error);
+        return fail(request, status);
     }
     cli_json_init(&json, stdout);
     write_key(&json, cli_slice(request->key), version);
@@ -238,13 +232,12 @@ static struct wal_doc document(const struct request *request)
 static int put(const struct request *request)
 {
     struct wal_doc doc = document(request);
-    struct wal_error error = CLI_ERROR_INIT;
     struct wal__json_scan scan;
     struct wal__json_token value = {0};
     struct wal__json_token end = {0};
     uint64_t version = 0;
     size_t size = 0;
-    char *input = cli_read_file(request->cli, NULL, VALUE_MAX, " for a document", &size);
+    char *input = cli_keep(cli_read_file(request->cli, NULL, VALUE_MAX, " for a document", &size));
     enum wal__json_status json_status;
     enum wal_status status;
 
@@ -260,20 +253,19 @@ static int put(const struct request *request)
     }
     doc.value.data = value.span.data;
     doc.value.size = value.span.size;
-    status = wal_doc_put(request->cli->store, request->cli->session, &doc, &version, &error);
-    free(input);
-    return finish(request, status, version, &error);
+    status = wal_doc_put(request->cli->store, request->cli->session, &doc, &version,
+                         request->cli->error);
+    return finish(request, status, version);
 }
 
 static int delete (const struct request *request)
 {
     struct wal_doc doc = document(request);
-    struct wal_error error = CLI_ERROR_INIT;
     uint64_t version = 0;
-    enum wal_status status =
-        wal_doc_delete(request->cli->store, request->cli->session, &doc, &version, &error);
+    enum wal_status status = wal_doc_delete(request->cli->store, request->cli->session, &doc,
+                                            &version, request->cli->error);
 
-    return finish(request, status, version, &error);
+    return finish(request, status, version);
 }
 
 static void print_document(const struct wal_doc *doc)
@@ -305,13 +297,13 @@ static void print_value(struct wal_slice value)
 static int get(const struct request *request)
 {
     struct wal_doc doc = WAL_INIT(wal_doc);
-    struct wal_error error = CLI_ERROR_INIT;
     struct wal_doc_cursor *docs = NULL;
-    enum wal_status status =
-        wal_doc_cursor_open(request->cli->store, request->cli->session, NULL, &docs, &error);
+    enum wal_status status = wal_doc_cursor_open(request->cli->store, request->cli->session, NULL,
+                                                 &docs, request->cli->error);
 
     if (status == WAL_OK) {
-        status = wal_doc_cursor_get(docs, cli_slice(request->key), request->version, &doc, &error);
+        status = wal_doc_cursor_get(docs, cli_slice(request->key), request->version, &doc,
+                                    request->cli->error);
     }
     if (status == WAL_OK && request->cli->json) {
         print_document(&doc);
@@ -319,7 +311,7 @@ static int get(const struct request *request)
         print_value(doc.value);
     }
     wal_doc_cursor_close(docs);
-    return status == WAL_OK ? CLI_OK : fail(request, status, &error);
+    return status == WAL_OK ? CLI_OK : fail(request, status);
 }
 
 /* Prints a key on one line; control bytes are escaped. */
@@ -345,16 +337,15 @@ static int print_all(const struct request *request, bool values)
         .prefix = cli_slice(request->key),
     };
     struct wal_doc doc = WAL_INIT(wal_doc);
-    struct wal_error error = CLI_ERROR_INIT;
     struct wal_doc_cursor *docs = NULL;
     enum wal_status status;
 
     options.flags =
         (values ? 0U : WAL_DOC_CURSOR_KEYS) | (request->history ? WAL_DOC_CURSOR_HISTORY : 0U);
-    status =
-        wal_doc_cursor_open(request->cli->store, request->cli->session, &options, &docs, &error);
+    status = wal_doc_cursor_open(request->cli->store, request->cli->session, &options, &docs,
+                                 request->cli->error);
     while (status == WAL_OK && !cli_output_failed() &&
-           (status = wal_doc_cursor_next(docs, &doc, &error)) == WAL_OK) {
+           (status = wal_doc_cursor_next(docs, &doc, request->cli->error)) == WAL_OK) {
         if (values) {
             print_document(&doc);
         } else {
@@ -362,7 +353,7 @@ static int print_all(const struct request *request, bool values)
         }
     }
     wal_doc_cursor_close(docs);
-    return status == WAL_OK || status == WAL_END ? CLI_OK : fail(request, status, &error);
+    return status == WAL_OK || status == WAL_END ? CLI_OK : fail(request, status);
 }
 
 static int list(const struct request *request)

@@ -30,9 +30,8 @@ static void find_project(struct wal_store *store, struct wal_session_options *op
 void cli_use_or_create_session(struct cli *cli, const char *id)
 {
     struct wal_session_options wanted = WAL_INIT(wal_session_options);
-    struct wal_error error = CLI_ERROR_INIT;
     char found[CLI_PROJECT_SIZE];
-    enum wal_status status = wal_session_open(cli->store, cli_slice(id), &cli->session, &error);
+    enum wal_status status = wal_session_open(cli->store, cli_slice(id), &cli->session, cli->error);
 
     if (status == WAL_ENOTFOUND) {
         const char *directory = cli_keep_absolute(".");
@@ -41,9 +40,9 @@ void cli_use_or_create_session(struct cli *cli, const char *id)
         find_project(cli->store, &wanted, directory, found);
         wanted.id = cli_slice(id);
         wanted.cwd = cli_slice(directory);
-        status = wal_session_create(cli->store, &wanted, &cli->session, &error);
+        status = wal_session_create(cli->store, &wanted, &cli->session, cli->error);
     }
-    cli_check(cli, id, status, &error);
+    cli_check(cli, id, status);
 }
 
 int verb_create(struct cli *cli, int argc, char **argv)
@@ -62,7 +61,6 @@ int verb_create(struct cli *cli, int argc, char **argv)
         {.name = NULL},
     };
     struct wal_session_options wanted = WAL_INIT(wal_session_options);
-    struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
     char found[CLI_PROJECT_SIZE];
 
@@ -77,8 +75,8 @@ int verb_create(struct cli *cli, int argc, char **argv)
         cli_project_find(directory, true, found);
         find_project(cli->store, &wanted, directory, found);
     }
-    status = wal_session_create(cli->store, &wanted, &cli->session, &error);
-    cli_check(cli, id != NULL ? id : cli->items[1], status, &error);
+    status = wal_session_create(cli->store, &wanted, &cli->session, cli->error);
+    cli_check(cli, id != NULL ? id : cli->items[1], status);
     return cli_print_id(cli, cli->session);
 }
 
@@ -92,7 +90,6 @@ int verb_fork(struct cli *cli, int argc, char **argv)
         {.name = NULL},
     };
     struct wal_session_options wanted = WAL_INIT(wal_session_options);
-    struct wal_error error = CLI_ERROR_INIT;
     struct wal_session *copy = NULL;
     enum wal_status status;
     int code;
@@ -100,8 +97,8 @@ int verb_fork(struct cli *cli, int argc, char **argv)
     cli_begin_session(cli, argc, argv, options, 3, 3, 0);
     cli_complete_name(cli, 0, CLI_NAME_ENTRY, &at);
     wanted.id = cli_slice(id);
-    status = wal_session_fork(cli->session, cli_slice(at), &wanted, &copy, &error);
-    cli_check(cli, at != NULL ? at : cli->items[2], status, &error);
+    status = wal_session_fork(cli->session, cli_slice(at), &wanted, &copy, cli->error);
+    cli_check(cli, at != NULL ? at : cli->items[2], status);
     code = cli_print_id(cli, copy);
     wal_session_close(copy);
     return code;
@@ -121,8 +118,7 @@ static void print_deleted(const struct cli *cli, const char *id, const char *tit
             cli_print_text(stdout, cli_slice(title), 60, false);
             putchar(')');
         }
-        printf(" with %llu %s", (unsigned long long)entries,
-               cli_plural(entries, "entry", "entries"));
+        printf(" with %s", cli_counted(entries, "entry", "entries"));
         fputs(trashed ? " to the trash" : "", stdout);
         putchar('\n');
     } else {
@@ -140,17 +136,17 @@ static void print_deleted(const struct cli *cli, const char *id, const char *tit
 static void delete_one(struct cli *cli, const char *name, bool erase, struct cli_texts *files)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
-    struct wal_error error = CLI_ERROR_INIT;
-    enum wal_status status = wal_session_open(cli->store, cli_slice(name), &cli->session, &error);
+    enum wal_status status =
+        wal_session_open(cli->store, cli_slice(name), &cli->session, cli->error);
     const char *title;
 
-    cli_check(cli, name, status, &error);
-    cli_check(cli, name, wal_session_get_info(cli->session, &info, &error), &error);
+    cli_check(cli, name, status);
+    cli_check(cli, name, wal_session_get_info(cli->session, &info, cli->error));
     title = cli_keep_slice(info.title.size > 0 ? info.title : info.first_text);
     care_add_file(files, &info);
-    status =
-        erase ? wal_session_delete(cli->session, &error) : wal_session_trash(cli->session, &error);
-    cli_check(cli, name, status, &error);
+    status = erase ? wal_session_delete(cli->session, cli->error)
+                   : wal_session_trash(cli->session, cli->error);
+    cli_check(cli, name, status);
     print_deleted(cli, name, title, info.entries, !erase);
     wal_session_close(cli->session);
     cli->session = NULL;
@@ -165,7 +161,7 @@ int verb_delete(struct cli *cli, int argc, char **argv)
         {.name = "views", .flag = &views},
         {.name = NULL},
     };
-    struct cli_texts files = {.items = NULL};
+    static struct cli_texts files;
     const char **ids;
     int count = 0;
     int code = CLI_OK;
@@ -173,14 +169,13 @@ int verb_delete(struct cli *cli, int argc, char **argv)
     cli_parse_operands(cli, argc, argv, options, 3, argc);
     care_check_views(cli, erase, views);
     cli_use_store(cli, cli->items[1], 0);
-    ids = cli_alloc((size_t)cli->count * sizeof(ids[0]));
+    ids = cli_keep(cli_alloc((size_t)cli->count * sizeof(ids[0])));
     for (int i = 2; i < cli->count; i++) {
         struct wal_session_info info = WAL_INIT(wal_session_info);
-        struct wal_error error = CLI_ERROR_INIT;
         bool is_new;
 
         cli_use_session_exact(cli, cli->items[i]);
-        cli_check(cli, cli->items[i], wal_session_get_info(cli->session, &info, &error), &error);
+        cli_check(cli, cli->items[i], wal_session_get_info(cli->session, &info, cli->error));
         is_new = true;
         for (int j = 0; j < count; j++) {
             is_new = is_new && !cli_slice_equal(info.id, cli_slice(ids[j]));
@@ -199,8 +194,6 @@ int verb_delete(struct cli *cli, int argc, char **argv)
     } else if (!cli->json) {
         cli_print_command(cli, "undo: ", "undelete", ids, (size_t)count);
     }
-    cli_texts_deinit(&files);
-    free(ids);
     return code;
 }
 
@@ -224,7 +217,6 @@ static void print_changed(const struct cli *cli, struct wal_slice id, const char
 
 int verb_undelete(struct cli *cli, int argc, char **argv)
 {
-    struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
 
     cli_begin(cli, argc, argv, NULL, 3, argc, 0);
@@ -234,8 +226,8 @@ int verb_undelete(struct cli *cli, int argc, char **argv)
     for (int i = 2; i < cli->count; i++) {
         const struct wal_slice id = cli_slice(cli->items[i]);
 
-        status = wal_session_undelete(cli->store, id, &error);
-        cli_check(cli, cli->items[i], status, &error);
+        status = wal_session_undelete(cli->store, id, cli->error);
+        cli_check(cli, cli->items[i], status);
         print_changed(cli, id, "undeleted", true, "took the session ", " out of the trash");
     }
     return CLI_OK;
@@ -256,7 +248,7 @@ static int32_t apply(void *ctx, const struct wal_session_info *now,
     size_t capacity = target.size + merge->patch.size;
     size_t size = 0;
 
-    merge->buffer = cli_realloc(merge->buffer, capacity);
+    merge->buffer = cli_keep(cli_alloc(capacity));
     enum wal__json_status status =
         wal__json_merge(target, merge->patch, merge->buffer, capacity, &size);
     change->fields = WAL_CHANGE_METADATA;
@@ -268,14 +260,12 @@ static int32_t apply(void *ctx, const struct wal_session_info *now,
 static void update(const struct cli *cli, const char *patch)
 {
     struct wal_slice text = cli_slice(patch);
-    struct wal_error error = CLI_ERROR_INIT;
     struct merge merge = {
         .patch = {text.data, (size_t)text.size},
     };
-    enum wal_status status = wal_session_update(cli->session, apply, &merge, &error);
+    enum wal_status status = wal_session_update(cli->session, apply, &merge, cli->error);
 
-    free(merge.buffer);
-    cli_check(cli, cli->items[2], status, &error);
+    cli_check(cli, cli->items[2], status);
 }
 
 int verb_meta(struct cli *cli, int argc, char **argv)
@@ -286,7 +276,6 @@ int verb_meta(struct cli *cli, int argc, char **argv)
         {.name = NULL},
     };
     struct wal_session_info info = WAL_INIT(wal_session_info);
-    struct wal_error error = CLI_ERROR_INIT;
     struct wal__json_out json;
 
     cli_parse_operands(cli, argc, argv, options, 3, 3);
@@ -294,7 +283,7 @@ int verb_meta(struct cli *cli, int argc, char **argv)
     if (patch != NULL) {
         update(cli, patch);
     }
-    cli_check(cli, cli->items[2], wal_session_get_info(cli->session, &info, &error), &error);
+    cli_check(cli, cli->items[2], wal_session_get_info(cli->session, &info, cli->error));
     cli_json_init(&json, stdout);
     cli_json_raw(&json, info.metadata.size > 0 ? info.metadata : cli_slice("{}"));
     wal__json_out_newline(&json);
@@ -312,13 +301,12 @@ static int32_t set_title(void *ctx, const struct wal_session_info *now,
 
 int verb_title(struct cli *cli, int argc, char **argv)
 {
-    struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
 
     cli_begin_session(cli, argc, argv, NULL, 4, 4, 0);
     cli_check_size(cli, "TEXT", cli->items[3], CLI_TEXT_MAX);
-    status = wal_session_update(cli->session, set_title, cli->items[3], &error);
-    cli_check(cli, cli->items[2], status, &error);
+    status = wal_session_update(cli->session, set_title, cli->items[3], cli->error);
+    cli_check(cli, cli->items[2], status);
     return cli_print_done(cli, "title", cli->items[3], "the title is now");
 }
 
@@ -330,11 +318,10 @@ int verb_pin(struct cli *cli, int argc, char **argv)
         {.name = NULL},
     };
     struct wal_session_info info = WAL_INIT(wal_session_info);
-    struct wal_error error = CLI_ERROR_INIT;
 
     cli_begin_session(cli, argc, argv, options, 3, 3, 0);
     update(cli, off ? "{\"pinned\":null}" : "{\"pinned\":true}");
-    cli_check(cli, cli->items[2], wal_session_get_info(cli->session, &info, &error), &error);
+    cli_check(cli, cli->items[2], wal_session_get_info(cli->session, &info, cli->error));
     print_changed(cli, info.id, "pinned", !off,
                   off ? "unpinned the session " : "pinned the session ", "");
     return CLI_OK;
@@ -357,7 +344,6 @@ int verb_compact_session(struct cli *cli, int argc, char **argv)
     struct wal_session_options into = WAL_INIT(wal_session_options);
     struct wal_compact_options wanted = WAL_INIT(wal_compact_options);
     struct wal_append_result result = WAL_INIT(wal_append_result);
-    struct wal_error error = CLI_ERROR_INIT;
     struct wal_session *fork = NULL;
     enum wal_status status;
     size_t size = 0;
@@ -369,16 +355,15 @@ int verb_compact_session(struct cli *cli, int argc, char **argv)
     }
     cli_open(cli, 0);
     cli_complete_name(cli, 0, CLI_NAME_ENTRY, &first_kept);
-    summary = cli_read_file(cli, NULL, SUMMARY_MAX, " for a summary", &size);
+    summary = cli_keep(cli_read_file(cli, NULL, SUMMARY_MAX, " for a summary", &size));
     /* A final newline is added by the shell and not part of the summary. */
     size -= size > 0 && summary[size - 1] == '\n';
     into.id = cli_slice(id);
     wanted.first_kept = cli_slice(first_kept);
     wanted.summary = (struct wal_slice){summary, size};
     wanted.into = id != NULL ? &into : NULL;
-    status = wal_session_compact(cli->session, &wanted, &fork, &result, &error);
-    free(summary);
-    cli_check(cli, cli->items[2], status, &error);
+    status = wal_session_compact(cli->session, &wanted, &fork, &result, cli->error);
+    cli_check(cli, cli->items[2], status);
     cli_print_appended(cli, fork != NULL ? fork : cli->session, &result, NULL);
     wal_session_close(fork);
     return CLI_OK;
@@ -421,8 +406,7 @@ static void find_hidden(const struct cli *cli, const char *entry, struct cli_tex
         if (hides(cli->store, options.parent, entry, &info, &session)) {
             care_add_file(files, &info);
         }
-        for (cli_sessions_open(&list, cli->store, &options, NULL);
-             cli_sessions_next(&list, NULL);) {
+        for (cli_sessions_open(&list, cli->store, &options, NULL); cli_sessions_next(&list);) {
             if (hides(cli->store, list.info.id, entry, &info, &session)) {
                 cli_texts_add(ids, list.info.id);
             }
@@ -435,11 +419,10 @@ static void find_hidden(const struct cli *cli, const char *entry, struct cli_tex
 static int undo_redaction(struct cli *cli, const char *entry)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
-    struct wal_error error = CLI_ERROR_INIT;
     const char *words[] = {NULL, "TITLE"};
     struct wal__json_out json;
 
-    cli_check(cli, entry, wal_session_unredact(cli->session, cli_slice(entry), &error), &error);
+    cli_check(cli, entry, wal_session_unredact(cli->session, cli_slice(entry), cli->error));
     if (cli->json) {
         cli_json_begin(&json);
         cli_json_member_text(&json, "entryId", cli_slice(entry));
@@ -483,12 +466,10 @@ int verb_redact(struct cli *cli, int argc, char **argv)
         {.name = NULL},
     };
     struct wal_append_result result = WAL_INIT(wal_append_result);
-    struct wal_error error = CLI_ERROR_INIT;
-    struct cli_texts hidden = {.items = NULL};
-    struct cli_texts files = {.items = NULL};
+    static struct cli_texts hidden;
+    static struct cli_texts files;
     enum wal_status status;
     const char *entry;
-    int code;
 
     cli_parse_operands(cli, argc, argv, options, 4, 4);
     entry = cli->items[3];
@@ -503,8 +484,9 @@ int verb_redact(struct cli *cli, int argc, char **argv)
     if (undo) {
         return undo_redaction(cli, entry);
     }
-    status = wal_session_redact(cli->session, cli_slice(entry), cli_slice(reason), &result, &error);
-    cli_check(cli, entry, status, &error);
+    status =
+        wal_session_redact(cli->session, cli_slice(entry), cli_slice(reason), &result, cli->error);
+    cli_check(cli, entry, status);
     find_hidden(cli, entry, &hidden, &files);
     if (cli->json) {
         cli_print_appended(cli, cli->session, &result, NULL);
@@ -521,8 +503,5 @@ int verb_redact(struct cli *cli, int argc, char **argv)
             print_undo(cli, entry);
         }
     }
-    code = erase ? care_erase(cli, views, &files) : CLI_OK;
-    cli_texts_deinit(&hidden);
-    cli_texts_deinit(&files);
-    return code;
+    return erase ? care_erase(cli, views, &files) : CLI_OK;
 }

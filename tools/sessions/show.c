@@ -52,11 +52,10 @@ int verb_list(struct cli *cli, int argc, char **argv)
 static int print_latest(const struct cli *cli, const struct wal_session_cursor_options *options)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
-    struct wal_error error = CLI_ERROR_INIT;
     struct wal_session_cursor *list = NULL;
     enum wal_status status;
 
-    status = cli_open_latest(cli->store, options, &list, &info, &error);
+    status = cli_open_latest(cli->store, options, &list, &info, cli->error);
     if (status == WAL_OK && cli->json) {
         struct wal__json_out json;
 
@@ -73,7 +72,7 @@ static int print_latest(const struct cli *cli, const struct wal_session_cursor_o
             cli, CLI_NEGATIVE, options->cwd.size > 0 ? options->cwd.data : cli->items[1],
             options->cwd.size > 0 ? "no session of this directory" : "there is no session");
     }
-    return cli_report(cli, cli->items[1], status, &error);
+    return cli_report(cli, cli->items[1], status);
 }
 
 int verb_latest(struct cli *cli, int argc, char **argv)
@@ -95,10 +94,9 @@ int verb_children(struct cli *cli, int argc, char **argv)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
     struct cli_list list = {.options = WAL_INIT(wal_session_cursor_options), .subagents = true};
-    struct wal_error error = CLI_ERROR_INIT;
 
     cli_begin_session(cli, argc, argv, NULL, 3, 3, WAL_OPEN_READ_ONLY);
-    cli_check(cli, cli->items[2], wal_session_get_info(cli->session, &info, &error), &error);
+    cli_check(cli, cli->items[2], wal_session_get_info(cli->session, &info, cli->error));
     list.options.parent = info.id;
     return cli_print_sessions(cli, &list);
 }
@@ -126,7 +124,7 @@ static enum wal_status read_lineage(struct session_details *session_details,
     };
     struct cli_sessions list;
 
-    for (cli_sessions_open(&list, store, &options, error); cli_sessions_next(&list, error);) {
+    for (cli_sessions_open(&list, store, &options, error); cli_sessions_next(&list);) {
         cli_texts_add(&session_details->lineage, list.info.id);
     }
     return list.status;
@@ -332,29 +330,28 @@ static void print_session(const struct cli *cli, const struct session_details *s
 
 int verb_show(struct cli *cli, int argc, char **argv)
 {
-    struct session_details session_details = {.info = WAL_INIT(wal_session_info),
-                                              .move = WAL_INIT(wal_session_move)};
-    struct wal_error error = CLI_ERROR_INIT;
+    static struct session_details session_details = {.info = WAL_INIT(wal_session_info),
+                                                     .move = WAL_INIT(wal_session_move)};
     bool is_whole = false;
     enum wal_status status;
 
     cli_begin_session(cli, argc, argv, NULL, 3, 3, WAL_OPEN_READ_ONLY);
-    status = wal_session_get_info(cli->session, &session_details.info, &error);
+    status = wal_session_get_info(cli->session, &session_details.info, cli->error);
 
     session_details.has_moved =
         status == WAL_OK && (session_details.info.flags & WAL_SESSION_MOVED) != 0;
     if (session_details.has_moved) {
-        status = wal_session_get_move(cli->session, &session_details.move, &error);
+        status = wal_session_get_move(cli->session, &session_details.move, cli->error);
     }
     if (status == WAL_OK) {
-        status = cli_heads_read(&session_details.heads, cli->session, &error);
+        status = cli_heads_read(&session_details.heads, cli->session, cli->error);
     }
     if (status == WAL_OK) {
-        status = read_lineage(&session_details, cli->store, &error);
+        status = read_lineage(&session_details, cli->store, cli->error);
     }
     /* Print the rest even if the checkpoints cannot be read. */
     if (status == WAL_OK) {
-        status = read_changes(&session_details, cli->session, &error);
+        status = read_changes(&session_details, cli->session, cli->error);
         is_whole = status == WAL_OK || session_details.has_checkpoints;
     }
     if (is_whole) {
@@ -366,10 +363,7 @@ int verb_show(struct cli *cli, int argc, char **argv)
         cli_start_pager(cli);
         print_session(cli, &session_details);
     }
-    shown_subagent_deinit(&session_details.start);
-    cli_texts_deinit(&session_details.lineage);
-    cli_heads_deinit(&session_details.heads);
-    return cli_report(cli, cli->items[2], status, &error);
+    return cli_report(cli, cli->items[2], status);
 }
 
 /* --- project and projects ----------------------------------------------- */
@@ -417,7 +411,7 @@ static void write_row(const struct cli_project *project)
     cli_json_member_time(&json, "updated", project->updated_ms);
     wal__json_out_member_open(&json, "directories", '[');
     for (size_t i = 0; i < project->directories.count; i++) {
-        cli_json_text(&json, cli_slice(project->directories.items[i]));
+        cli_json_text(&json, cli_slice(project->directories.items[i].text));
     }
     wal__json_out_close(&json, ']');
     wal__json_out_close_line(&json);
@@ -425,8 +419,8 @@ static void write_row(const struct cli_project *project)
 
 static void put_row(struct table *table, struct wal_store *store, const struct cli_project *project)
 {
-    const bool is_directory =
-        project->directories.count > 0 && strcmp(project->id, project->directories.items[0]) == 0;
+    const bool is_directory = project->directories.count > 0 &&
+                              strcmp(project->id, project->directories.items[0].text) == 0;
     size_t others = project->directories.count > 1 ? project->directories.count - 1 : 0;
 
     table_put_directory(table, cli_slice(project->cwd[0] != '\0' ? project->cwd : "(unknown)"));
@@ -439,12 +433,11 @@ static void put_row(struct table *table, struct wal_store *store, const struct c
 
 int verb_projects(struct cli *cli, int argc, char **argv)
 {
-    struct cli_projects projects = {.items = NULL};
-    struct wal_error error = CLI_ERROR_INIT;
+    static struct cli_projects projects;
     struct table table;
 
     cli_begin(cli, argc, argv, NULL, 2, 2, WAL_OPEN_READ_ONLY);
-    cli_check(cli, cli->items[1], cli_projects_read(&projects, cli->store, false, &error), &error);
+    cli_check(cli, cli->items[1], cli_projects_read(&projects, cli->store, false, cli->error));
     table_init(&table, stdout, cli->terminal,
                TABLE_COLUMNS(TABLE_PATH("DIRECTORY", 20), TABLE_NUMBER("OTHERS"),
                              TABLE_NUMBER("SESSIONS"), TABLE_TIME("UPDATED"), TABLE_ID("NEWEST"),
@@ -457,6 +450,5 @@ int verb_projects(struct cli *cli, int argc, char **argv)
         }
     }
     table_finish(&table);
-    cli_projects_deinit(&projects);
     return CLI_OK;
 }

@@ -409,7 +409,7 @@ static void put_turns(struct shown *shown, const struct reading *reading)
         wal__json_out_open(shown->json, '{');
         cli_json_member_text(shown->json, "entryId", cli_slice(reading->entry_ids.items[i]));
         shown_time(shown, "time", answer->time_ms);
-        shown_member(shown, "model", cli_slice(answers->models.texts.items[answer->model]));
+        shown_member(shown, "model", cli_slice(answers->models.items[answer->model].text));
         usage_tokens_write(shown->json, &answer->tokens);
         usage_costs_write(shown->json, &group);
         wal__json_out_close(shown->json, '}');
@@ -419,15 +419,15 @@ static void put_turns(struct shown *shown, const struct reading *reading)
 
 static void put_models(struct shown *shown, const struct usage_answers *answers)
 {
-    struct usage_group *sums = cli_alloc((answers->models.texts.count + 1) * sizeof(*sums));
+    struct usage_group *sums = cli_alloc((answers->models.count + 1) * sizeof(*sums));
 
     for (size_t i = 0; i < answers->count; i++) {
         usage_group_add(&sums[answers->items[i].model], &answers->items[i]);
     }
     wal__json_out_member_open(shown->json, "models", '[');
-    for (size_t i = 0; i < answers->models.texts.count; i++) {
+    for (size_t i = 0; i < answers->models.count; i++) {
         wal__json_out_open(shown->json, '{');
-        shown_member(shown, "model", cli_slice(answers->models.texts.items[i]));
+        shown_member(shown, "model", cli_slice(answers->models.items[i].text));
         usage_tokens_write(shown->json, &sums[i].tokens);
         usage_costs_write(shown->json, &sums[i]);
         wal__json_out_close(shown->json, '}');

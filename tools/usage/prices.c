@@ -378,11 +378,11 @@ static double cost_of(const struct usage_price *price, const struct usage_tokens
 
 void usage_answers_price(struct usage_answers *answers, const struct usage_prices *prices)
 {
-    size_t count = answers->models.texts.count;
+    size_t count = answers->models.count;
     const struct usage_price **found = cli_alloc((count + 1) * sizeof(const struct usage_price *));
 
     for (size_t i = 0; i < count; i++) {
-        found[i] = find_price(prices, answers->models.texts.items[i]);
+        found[i] = find_price(prices, answers->models.items[i].text);
     }
     for (size_t i = 0; i < answers->count; i++) {
         struct usage_answer *answer = &answers->items[i];

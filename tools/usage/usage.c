@@ -20,21 +20,14 @@
 /* --- texts with numbers --------------------------------------------------- */
 
 /* Returns the number of a text, from 0 on; a new one gets the next. */
-static uint32_t usage_names_number(struct usage_names *names, const char *text)
+static uint32_t number_of(struct cli_ids *names, const char *text)
 {
-    uint32_t *number = cli_ids_get_or_add(&names->numbers, cli_slice(text));
+    uint32_t *number = cli_ids_get_or_add(names, cli_slice(text));
 
     if (*number == 0) {
-        cli_texts_add(&names->texts, cli_slice(text));
-        *number = (uint32_t)names->texts.count;
+        *number = (uint32_t)names->count;
     }
     return *number - 1;
-}
-
-static void usage_names_deinit(struct usage_names *names)
-{
-    cli_texts_deinit(&names->texts);
-    cli_ids_deinit(&names->numbers);
 }
 
 /* --- the answers of all sessions ------------------------------------------ */
@@ -80,7 +73,7 @@ static void set_counts(struct usage_answers *answers, struct usage_answer *answe
                        const struct usage_sample *sample)
 {
     answer->tokens = sample->tokens;
-    answer->model = usage_names_number(&answers->models, sample->model);
+    answer->model = number_of(&answers->models, sample->model);
     answer->is_request = sample->is_request;
     answer->is_sidechain = sample->is_sidechain;
     answer->is_fast = sample->is_fast;
@@ -175,7 +168,7 @@ void usage_answers_deinit(struct usage_answers *answers)
 {
     free(answers->items);
     cli_ids_deinit(&answers->ranks);
-    usage_names_deinit(&answers->models);
+    cli_ids_deinit(&answers->models);
     *answers = (struct usage_answers){.items = NULL};
 }
 
@@ -209,7 +202,7 @@ static const char *name_of(enum usage_by by, const struct usage *usage,
         day_of(answer->time_ms, day);
         return day;
     case USAGE_BY_MODEL:
-        return usage->answers.models.texts.items[answer->model];
+        return usage->answers.models.items[answer->model].text;
     case USAGE_BY_PROJECT:
         return session->project[0] != '\0' ? session->project : session->cwd;
     case USAGE_BY_CLIENT:
@@ -282,10 +275,10 @@ static int compare_tokens(const void *a, const void *b)
 /* The group of a name, added if it is new. */
 static struct usage_group *find_group(struct usage_groups *groups, const char *name)
 {
-    uint32_t number = usage_names_number(&groups->names, name);
+    uint32_t number = number_of(&groups->names, name);
 
     if (number == groups->count) {
-        *CLI_ADD(groups) = (struct usage_group){.name = groups->names.texts.items[number]};
+        *CLI_ADD(groups) = (struct usage_group){.name = groups->names.items[number].text};
     }
     return &groups->items[number];
 }
@@ -316,7 +309,7 @@ void usage_groups_fill(struct usage_groups *groups, const struct usage *usage, i
 void usage_groups_deinit(struct usage_groups *groups)
 {
     free(groups->items);
-    usage_names_deinit(&groups->names);
+    cli_ids_deinit(&groups->names);
     *groups = (struct usage_groups){.items = NULL};
 }
 
@@ -382,11 +375,11 @@ static void read_add_answer(void *ctx, const struct usage_sample *sample)
 
 /* Lists the sessions, and those that have documents. */
 static enum wal_status list_sessions(struct usage *usage, struct wal_store *store,
-                                     struct usage_names *with_documents, struct wal_error *error)
+                                     struct cli_ids *with_documents, struct wal_error *error)
 {
     struct cli_sessions list;
 
-    for (cli_sessions_open(&list, store, NULL, error); cli_sessions_next(&list, error);) {
+    for (cli_sessions_open(&list, store, NULL, error); cli_sessions_next(&list);) {
         struct usage_session *session;
         char client[CLI_CLIENT_SIZE];
         char label[CLI_TEXT_MAX];
@@ -402,7 +395,7 @@ static enum wal_status list_sessions(struct usage *usage, struct wal_store *stor
                                    .project = cli_copy_slice(list.info.project),
                                    .client = cli_copy_slice(cli_slice(client))};
         if (list.info.documents > 0) {
-            (void)usage_names_number(with_documents, session->id);
+            (void)number_of(with_documents, session->id);
         }
     }
     if (usage->session_count > 0) {
@@ -446,14 +439,14 @@ static enum wal_status read_documents(struct usage *usage, struct wal_store *sto
 }
 
 static enum wal_status read_all_documents(struct usage *usage, struct wal_store *store,
-                                          const struct usage_names *ids, struct wal_error *error)
+                                          const struct cli_ids *ids, struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
 
-    for (size_t i = 0; i < ids->texts.count && status == WAL_OK; i++) {
+    for (size_t i = 0; i < ids->count && status == WAL_OK; i++) {
         struct wal_session *session = NULL;
 
-        status = wal_session_open(store, cli_slice(ids->texts.items[i]), &session, error);
+        status = wal_session_open(store, cli_slice(ids->items[i].text), &session, error);
         if (status == WAL_OK) {
             status = read_documents(usage, store, session, error);
         }
@@ -524,7 +517,7 @@ static enum wal_status read_segments(struct usage *usage, struct wal_store *stor
 static enum wal_status read_once(struct usage *usage, struct wal_store *store,
                                  struct wal_error *error)
 {
-    struct usage_names with_documents = {.texts = {.items = NULL}};
+    struct cli_ids with_documents = {.items = NULL};
     enum wal_status status = list_sessions(usage, store, &with_documents, error);
 
     if (status == WAL_OK) {
@@ -534,7 +527,7 @@ static enum wal_status read_once(struct usage *usage, struct wal_store *store,
         status = read_all_documents(usage, store, &with_documents, error);
     }
     usage_answers_settle(&usage->answers);
-    usage_names_deinit(&with_documents);
+    cli_ids_deinit(&with_documents);
     return status;
 }
 
@@ -757,7 +750,7 @@ static void note_prices(const struct cli *cli, const struct usage *usage,
         NAMED = 5 /* models that are named */
     };
     const struct usage_answers *answers = &usage->answers;
-    uint64_t *counts = cli_alloc((answers->models.texts.count + 1) * sizeof(*counts));
+    uint64_t *counts = cli_alloc((answers->models.count + 1) * sizeof(*counts));
     size_t size = 0;
     char *text = NULL;
     FILE *file;
@@ -782,7 +775,7 @@ static void note_prices(const struct cli *cli, const struct usage *usage,
     for (int i = 0; i <= NAMED; i++) {
         size_t most = 0;
 
-        for (size_t j = 0; j < answers->models.texts.count; j++) {
+        for (size_t j = 0; j < answers->models.count; j++) {
             most = counts[j] > counts[most] ? j : most;
         }
         if (counts[most] == 0) {
@@ -793,11 +786,10 @@ static void note_prices(const struct cli *cli, const struct usage *usage,
             break;
         }
         fputs(i == 0 ? " " : ", ", file);
-        cli_print_name(file, cli_slice(answers->models.texts.items[most][0] == '\0'
+        cli_print_name(file, cli_slice(answers->models.items[most].text[0] == '\0'
                                            ? "requests without a model"
-                                           : answers->models.texts.items[most]));
-        fprintf(file, " (%" PRIu64 " %s)", counts[most],
-                cli_plural(counts[most], "request", "requests"));
+                                           : answers->models.items[most].text));
+        fprintf(file, " (%s)", cli_counted(counts[most], "request", "requests"));
         counts[most] = 0;
     }
     fclose(file);
@@ -811,29 +803,28 @@ static void note_prices(const struct cli *cli, const struct usage *usage,
 /* Notes the clients whose sessions state no count and no cost. */
 static void note_silent(const struct cli *cli, const struct usage *usage)
 {
-    struct usage_names clients = {.texts = {.items = NULL}};
+    struct cli_ids clients = {.items = NULL};
     uint64_t *sessions = cli_alloc((usage->session_count + 1) * sizeof(*sessions));
     bool *states = cli_alloc((usage->session_count + 1) * sizeof(*states));
 
     for (size_t i = 0; i < usage->session_count; i++) {
-        sessions[usage_names_number(&clients, usage->sessions[i].client)]++;
+        sessions[number_of(&clients, usage->sessions[i].client)]++;
     }
     for (size_t i = 0; i < usage->answers.count; i++) {
         const char *client = usage->sessions[usage->answers.items[i].session].client;
 
-        states[usage_names_number(&clients, client)] = true;
+        states[number_of(&clients, client)] = true;
     }
-    for (size_t i = 0; i < clients.texts.count; i++) {
+    for (size_t i = 0; i < clients.count; i++) {
         if (!states[i]) {
-            char *note = cli_format("%s: %" PRIu64 " %s no token counts", clients.texts.items[i],
-                                    sessions[i],
-                                    cli_plural(sessions[i], "session states", "sessions state"));
+            char *note = cli_format("%s: %s no token counts", clients.items[i].text,
+                                    cli_counted(sessions[i], "session states", "sessions state"));
 
             cli_note(cli, "usage", note);
             free(note);
         }
     }
-    usage_names_deinit(&clients);
+    cli_ids_deinit(&clients);
     free(sessions);
     free(states);
 }
@@ -856,16 +847,14 @@ static int print(const struct cli *cli, const struct usage *usage,
         return CLI_OK;
     }
     return cli_error(cli, CLI_NEGATIVE, "usage",
-                     "%llu %s could not be read and %s not counted; agentwal check shows them",
-                     (unsigned long long)usage->damaged,
-                     cli_plural(usage->damaged, "record", "records"),
+                     "%s could not be read and %s not counted; agentwal check shows them",
+                     cli_counted(usage->damaged, "record", "records"),
                      cli_plural(usage->damaged, "is", "are"));
 }
 
 static int count(const struct cli *cli, struct wal_store *store, const struct usage_prices *prices,
                  enum usage_by by, int64_t since_ms, int64_t until_ms)
 {
-    struct wal_error error = CLI_ERROR_INIT;
     struct usage_groups groups = {.by = by};
     struct progress progress;
     struct usage usage = {.progress = &progress};
@@ -873,8 +862,8 @@ static int count(const struct cli *cli, struct wal_store *store, const struct us
     int code;
 
     progress_init(&progress, !cli->no_progress);
-    status = usage_read(&usage, store, &error);
-    cli_check(cli, "usage", status, &error);
+    status = usage_read(&usage, store, cli->error);
+    cli_check(cli, "usage", status);
     usage_answers_price(&usage.answers, prices);
     usage_groups_fill(&groups, &usage, since_ms, until_ms);
     code = print(cli, &usage, prices, &groups);

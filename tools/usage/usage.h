@@ -83,13 +83,6 @@ void usage_read_line(struct wal__json_span line, int64_t time_ms, struct usage_c
 void usage_read_document(struct wal__json_span document, int64_t time_ms, usage_sample_fn *each,
                          void *ctx);
 
-/* Texts with numbers: models, days, projects. Equal texts have the same number. Zeroed it is
- * empty. */
-struct usage_names {
-    struct cli_texts texts;
-    struct cli_ids numbers; /* number + 1 */
-};
-
 /* --- the answers of all sessions, each once ------------------------------- */
 
 struct usage_answer {
@@ -115,8 +108,8 @@ struct usage_answers {
     struct usage_answer *items;
     size_t count;
     size_t capacity;
-    struct cli_ids ranks; /* by key: rank + 1 of the answer */
-    struct usage_names models;
+    struct cli_ids ranks;  /* by key: rank + 1 of the answer */
+    struct cli_ids models; /* names; the number of a model is its place */
 };
 
 /* Adds an answer of a session, or replaces the one that it repeats, which keeps its session and
@@ -237,7 +230,7 @@ struct usage_groups {
     size_t count;
     size_t capacity;
     struct usage_group total;
-    struct usage_names names;
+    struct cli_ids names;
 };
 
 /* Adds the counts and the cost of an answer. */

@@ -1130,9 +1130,8 @@ void view_filter_report(const struct cli *cli, const struct view_filter *filter)
         uint64_t count = filter->counts[kind];
 
         if (count > 0) {
-            fprintf(stderr, "%s: hidden: %s, %" PRIu64 " %s\n", cli->tool,
-                    view_kind_text((enum view_kind)kind), count,
-                    cli_plural(count, "place", "places"));
+            fprintf(stderr, "%s: hidden: %s, %s\n", cli->tool, view_kind_text((enum view_kind)kind),
+                    cli_counted(count, "place", "places"));
         }
     }
 }

@@ -225,20 +225,19 @@ static void note_size(const struct cli *cli, uint64_t bytes)
 
 static void print(const struct cli *cli, struct view *view)
 {
-    struct wal_error error = CLI_ERROR_INIT;
     char *data = NULL;
     size_t size = 0;
-    enum wal_status status = read_data(view, &data, &size, &error);
+    enum wal_status status = read_data(view, &data, &size, cli->error);
 
-    cli_check(cli, cli->items[1], status, &error);
+    cli_check(cli, cli->items[1], status);
     page_write(stdout, data, size);
     note_size(cli, size);
     view_filter_report(cli, &view->filter);
     free(data);
     if (view->damaged > 0) {
         cli_fail(cli, CLI_NEGATIVE, cli->items[1],
-                 "%" PRIu64 " %s could not be read and %s left out; agentwal check shows them",
-                 view->damaged, cli_plural(view->damaged, "record", "records"),
+                 "%s could not be read and %s left out; agentwal check shows them",
+                 cli_counted(view->damaged, "record", "records"),
                  cli_plural(view->damaged, "is", "are"));
     }
 }
@@ -272,6 +271,5 @@ int view_run(struct cli *cli, int argc, char **argv)
     print(cli, &view);
     usage_prices_deinit(&prices);
     view_filter_deinit(&view.filter);
-    free(patterns.items);
     return CLI_OK;
 }

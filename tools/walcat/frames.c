@@ -19,12 +19,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "engine/care/damaged_store.h"
 #include "format/segment/frame.h"
 #include "format/segment/record.h"
 #include "format/segment/record_blob.h"
 #include "format/segment/segment_fmt.h"
 #include "tools/cli/json.h"
-#include "tools/store_file/file.h"
 
 /* The header of a record of the blob stream. */
 struct content {
@@ -188,10 +188,10 @@ enum {
 struct listing {
     const struct cli *cli;
     const char *name; /* printed name of the segment */
-    struct cli_file file;
+    struct wal__damaged_file file;
     struct wal__segment_header header;
     uint64_t limit;
-    struct cli_block block; /* the last one */
+    struct wal__damaged_block block; /* the last one */
 };
 
 /* The frame, zeros or damage at an offset. */
@@ -319,7 +319,7 @@ static bool decode_at(struct listing *listing, uint64_t offset, struct wal__fram
     if (left < WAL__FRAME_SIZE) {
         return true;
     }
-    at = cli_file_fetch(&listing->file, offset, WAL__FRAME_SIZE);
+    at = wal__damaged_file_fetch(&listing->file, offset, WAL__FRAME_SIZE);
     if (at == NULL) {
         return false;
     }
@@ -327,7 +327,7 @@ static bool decode_at(struct listing *listing, uint64_t offset, struct wal__fram
     if (*fmt != WAL__FMT_OK) {
         return true;
     }
-    at = cli_file_fetch(&listing->file, offset, wal__frame_total_size(frame->stored_size));
+    at = wal__damaged_file_fetch(&listing->file, offset, wal__frame_total_size(frame->stored_size));
     if (at == NULL) {
         return false;
     }
@@ -346,7 +346,7 @@ static bool end_of_zeros(struct listing *listing, uint64_t offset, uint64_t *end
         const uint8_t *at;
 
         size = size < sizeof(zeros) ? size : sizeof(zeros);
-        at = cli_file_fetch(&listing->file, offset, size);
+        at = wal__damaged_file_fetch(&listing->file, offset, size);
         if (at == NULL) {
             return false;
         }
@@ -368,7 +368,7 @@ static bool is_trailer(struct listing *listing, uint64_t offset)
     if (offset + WAL__TRAILER_SIZE != listing->limit) {
         return false;
     }
-    at = cli_file_fetch(&listing->file, offset, WAL__TRAILER_SIZE);
+    at = wal__damaged_file_fetch(&listing->file, offset, WAL__TRAILER_SIZE);
     return at != NULL &&
            wal__trailer_decode(at, listing->header.salt, offset, &trailer) == WAL__FMT_OK;
 }
@@ -440,8 +440,8 @@ static void put_records(struct listing *listing, uint64_t offset)
     struct wal__span payload;
     enum wal__fmt fmt = WAL__FMT_OK;
 
-    wal__block_cursor_begin(&cursor, listing->block.records, listing->block.count,
-                            listing->header.salt, offset);
+    wal__block_cursor_begin(&cursor, wal__damaged_block_records(&listing->block),
+                            listing->block.count, listing->header.salt, offset);
     while (fmt == WAL__FMT_OK && !cli_output_failed()) {
         record.offset = cursor.offset;
         fmt = wal__block_cursor_next(&cursor, &record.frame, &payload);
@@ -465,9 +465,10 @@ static void put_records(struct listing *listing, uint64_t offset)
 /* Prints a BLOCK and the records in it. */
 static void put_block(struct listing *listing, struct frame_state *frame_state)
 {
-    enum wal__fmt fmt = cli_block_unpack(&listing->block, &frame_state->frame, frame_state->payload,
-                                         frame_state->offset);
+    enum wal__fmt fmt;
 
+    (void)!wal__damaged_block_unpack(&listing->block, &frame_state->frame, frame_state->payload,
+                                     frame_state->offset, &fmt);
     if (fmt != WAL__FMT_OK) {
         frame_state->state = wal__fmt_text(fmt);
         put_item(listing, frame_state);
@@ -546,14 +547,14 @@ static int put_header(struct listing *listing)
 
 static int list_open_file(struct listing *listing)
 {
-    struct cli_file *file = &listing->file;
+    struct wal__damaged_file *file = &listing->file;
     const uint8_t *at;
     enum wal__fmt fmt;
 
     if (file->size < WAL__SEGMENT_HEADER_SIZE) {
         return cli_error(listing->cli, CLI_FAILED, listing->name, "is too short to be a segment");
     }
-    at = cli_file_fetch(file, 0, WAL__SEGMENT_HEADER_SIZE);
+    at = wal__damaged_file_fetch(file, 0, WAL__SEGMENT_HEADER_SIZE);
     if (at == NULL) {
         return report_unreadable(listing);
     }
@@ -572,17 +573,17 @@ static int list_open_file(struct listing *listing)
 /* The operand is `path` itself; a file of a store has a name below that. */
 static int list_file(const struct cli *cli, const char *path, const char *name)
 {
-    struct listing listing = {.cli = cli, .name = name};
-    int error = name == path ? cli_file_open_operand(&listing.file, path)
-                             : cli_file_open(&listing.file, path);
+    static const struct wal__env env = {.heap = &cli_heap, .io = &wal__io_posix};
+    struct listing listing = {.cli = cli, .name = name, .block.records.heap = &cli_heap};
     int code;
 
-    if (error != 0) {
-        return cli_error(cli, CLI_FAILED, path, "%s", cli_file_error(error));
+    if (wal__damaged_path_open(&listing.file, &env, path, name == path ? WAL__IO_FOLLOW : 0) !=
+        WAL_OK) {
+        return cli_error(cli, CLI_FAILED, path, "%s", cli_file_error(listing.file.error));
     }
     code = list_open_file(&listing);
-    cli_block_deinit(&listing.block);
-    cli_file_close(&listing.file);
+    wal__buf_deinit(&listing.block.records);
+    wal__damaged_file_close(&listing.file);
     return code;
 }
 

@@ -173,7 +173,7 @@ static uint64_t find_since(struct live *live)
 
     options.changed_after = live->since_ms - 1;
     options.project = cli_slice(live->project);
-    for (cli_sessions_open(&list, live->store, &options, NULL); cli_sessions_next(&list, NULL);) {
+    for (cli_sessions_open(&list, live->store, &options, NULL); cli_sessions_next(&list);) {
         struct live_session *session =
             is_named(live, list.info.id) ? live_find(live, list.info.id) : NULL;
         uint64_t last = SINCE_LAST;
@@ -191,10 +191,9 @@ static uint64_t find_since(struct live *live)
 void live_use_store(struct cli *cli, const char *path, const char *why)
 {
     struct wal_store_info info = WAL_INIT(wal_store_info);
-    struct wal_error error = CLI_ERROR_INIT;
 
     cli_use_store(cli, path, 0);
-    cli_check(cli, path, wal_store_get_info(cli->store, &info, &error), &error);
+    cli_check(cli, path, wal_store_get_info(cli->store, &info, cli->error));
     if (info.status == WAL_EREADONLY) {
         cli_fail(cli, CLI_FAILED, path, "%s", why);
     }
@@ -202,9 +201,8 @@ void live_use_store(struct cli *cli, const char *path, const char *why)
 
 void live_open(struct live *live)
 {
-    struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status =
-        cli_tail_open(&live->tail, live->store, WAL_WRITTEN, CLI_TAIL_END, &error);
+        cli_tail_open(&live->tail, live->store, WAL_WRITTEN, CLI_TAIL_END, live->cli->error);
     uint64_t after = CLI_TAIL_END;
 
     wal__directory_init(&live->directory, cli_slice(live->cwd));
@@ -215,9 +213,9 @@ void live_open(struct live *live)
     }
     if (after < live->old_end) {
         cli_tail_close(&live->tail);
-        status = cli_tail_open(&live->tail, live->store, WAL_WRITTEN, after, &error);
+        status = cli_tail_open(&live->tail, live->store, WAL_WRITTEN, after, live->cli->error);
     }
-    cli_check(live->cli, live->path, status, &error);
+    cli_check(live->cli, live->path, status);
 }
 
 /* --- reading ------------------------------------------------------------ */
@@ -297,15 +295,8 @@ void live_close(struct live *live)
 {
     for (size_t i = 0; i < live->count; i++) {
         close_handle(&live->sessions[i]);
-        free(live->sessions[i].id);
-        free(live->sessions[i].title);
-        free(live->sessions[i].cwd);
     }
-    free(live->sessions);
-    cli_ids_deinit(&live->ids);
     cli_tail_close(&live->tail);
-    live->sessions = NULL;
-    live->count = 0;
 }
 
 /* --- printing ----------------------------------------------------------- */
@@ -417,7 +408,6 @@ static void print_item(struct printer *printer, const struct live_item *item)
 static void process(struct printer *printer, const struct live_item *item)
 {
     const struct cli *cli = printer->live->cli;
-    struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status = WAL_OK;
 
     if (printer->text && item->doc == NULL) {
@@ -426,14 +416,14 @@ static void process(struct printer *printer, const struct live_item *item)
         cli_print_name(stdout, cli_slice(item->session->id));
         terminal_put_style(cli->terminal, TERMINAL_PLAIN);
         putchar('\n');
-        status = walcat_print_text(printer->live->store, &item->entry, NULL, &error);
+        status = walcat_print_text(printer->live->store, &item->entry, NULL, cli->error);
     } else if (!cli->json) {
         print_item(printer, item);
     } else {
-        status = write_item(printer, item, &error);
+        status = write_item(printer, item, cli->error);
     }
     if (status != WAL_OK) {
-        cli_report(cli, item->session->id, status, &error);
+        cli_report(cli, item->session->id, status);
         printer->code = CLI_NEGATIVE;
     }
 }
@@ -449,7 +439,7 @@ static enum wal_status print_rest(struct printer *printer, struct wal_error *err
         if (status == WAL_OK) {
             process(printer, &item);
         } else if (status == WAL_ECORRUPT) {
-            cli_report(printer->live->cli, "an entry", status, error);
+            cli_report_error(printer->live->cli, "an entry", status, error);
             printer->code = CLI_NEGATIVE;
             status = WAL_OK;
         }
@@ -460,21 +450,19 @@ static enum wal_status print_rest(struct printer *printer, struct wal_error *err
 int walcat_print_live(struct live *live, bool text)
 {
     struct printer printer = {.live = live, .text = text, .code = CLI_OK};
-    struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status = WAL_OK;
 
     cli_permit_end(false);
     cli_json_init(&printer.json, stdout);
     while ((status == WAL_OK || status == WAL_EBUSY) && cli_output_is_read()) {
-        status = print_rest(&printer, &error);
+        status = print_rest(&printer, live->cli->error);
         if (status == WAL_END) {
             (void)fflush(stdout);
             cli_permit_end(true);
-            status = cli_tail_wait(&live->tail, WAIT_MS, &error);
+            status = cli_tail_wait(&live->tail, WAIT_MS, live->cli->error);
             cli_permit_end(false);
         }
     }
-    return status == WAL_OK || status == WAL_EBUSY
-               ? printer.code
-               : cli_report(live->cli, live->path, status, &error);
+    return status == WAL_OK || status == WAL_EBUSY ? printer.code
+                                                   : cli_report(live->cli, live->path, status);
 }

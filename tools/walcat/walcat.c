@@ -38,7 +38,7 @@ static int report_lost(const struct cli *cli, struct wal_slice previous, enum wa
         snprintf(what, sizeof(what), "the entry after %.*s", (int)previous.size,
                  (const char *)previous.data);
     }
-    cli_report(cli, what, status, error);
+    cli_report_error(cli, what, status, error);
     return CLI_NEGATIVE;
 }
 
@@ -60,7 +60,6 @@ static int report_lost(const struct cli *cli, struct wal_slice previous, enum wa
 
 struct node {
     struct wal_entry entry;
-    char *owned_payload; /* copy of data that the cursor owns, or null */
     uint32_t first_child;
     uint32_t last_child;
     uint32_t next; /* next sibling */
@@ -109,7 +108,7 @@ static void add_node(struct tree *tree, const struct wal_entry *entry)
     }
     tree->nodes = cli_reserve(tree->nodes, tree->count, &tree->capacity, sizeof(tree->nodes[0]));
     tree->nodes[tree->count] = (struct node){.entry = *entry};
-    tree->nodes[tree->count].owned_payload = cli_entry_detach(&tree->nodes[tree->count].entry);
+    (void)cli_keep(cli_entry_detach(&tree->nodes[tree->count].entry));
     tree->count++;
     above = &tree->nodes[parent];
     if (above->last_child == NONE) {
@@ -123,7 +122,6 @@ static void add_node(struct tree *tree, const struct wal_entry *entry)
 
 static void read_tree(struct tree *tree, struct wal_entry_cursor *cursor)
 {
-    struct wal_error error = CLI_ERROR_INIT;
     struct wal_entry entry;
     enum wal_status status = WAL_OK;
 
@@ -135,15 +133,15 @@ static void read_tree(struct tree *tree, struct wal_entry_cursor *cursor)
     }
     while (status != WAL_END && tree->count < UINT32_MAX) {
         entry = (struct wal_entry)WAL_INIT(wal_entry);
-        status = wal_entry_cursor_next(cursor, &entry, &error);
+        status = wal_entry_cursor_next(cursor, &entry, tree->cli->error);
         if (status == WAL_OK) {
             shown_documents_adopt(&tree->documents, &entry);
             add_node(tree, &entry);
         } else if (cli_is_damage(status)) {
             const struct node *last = &tree->nodes[tree->count - 1];
-            tree->code = report_lost(tree->cli, last->entry.id, status, &error);
+            tree->code = report_lost(tree->cli, last->entry.id, status, tree->cli->error);
         } else if (status != WAL_END) {
-            cli_check(tree->cli, tree->cli->items[1], status, &error);
+            cli_check(tree->cli, tree->cli->items[1], status);
         }
     }
 }
@@ -363,53 +361,45 @@ static int print_tree(const struct cli *cli, struct wal_session *session,
                  WAL_ENTRY_CURSOR_PINNED | (view->deltas ? WAL_ENTRY_CURSOR_DELTAS : 0U),
         .stream = view->stream,
     };
-    struct wal_error error = CLI_ERROR_INIT;
     struct wal_entry_cursor *cursor = NULL;
     struct wal_entry_cursor *all = NULL;
-    struct tree tree = {.cli = cli, .store = view->store, .session = session, .code = CLI_OK};
-    enum wal_status status = cli_heads_read(&tree.heads, session, &error);
+    static struct tree tree;
+    enum wal_status status = cli_heads_read(&tree.heads, session, cli->error);
 
+    tree.cli = cli;
+    tree.store = view->store;
+    tree.session = session;
     if (status == WAL_OK) {
-        status = wal_entry_cursor_open(session, &options, &cursor, &error);
+        status = wal_entry_cursor_open(session, &options, &cursor, cli->error);
     }
     if (status == WAL_OK && view->stream == 0) {
-        status = shown_documents_read(&tree.documents, view->store, session, cursor, &error);
+        status = shown_documents_read(&tree.documents, view->store, session, cursor, cli->error);
     }
-    cli_check(cli, cli->items[1], status, &error);
+    cli_check(cli, cli->items[1], status);
     read_tree(&tree, cursor);
     find_heads(&tree, cursor, view->stream);
     options.flags |= WAL_ENTRY_CURSOR_DELTAS;
-    if (wal_entry_cursor_open(session, &options, &all, &error) == WAL_OK) {
+    if (wal_entry_cursor_open(session, &options, &all, cli->error) == WAL_OK) {
         add_short_ids(&tree, all);
     }
     cli_start_pager(cli);
     draw(&tree);
     wal_entry_cursor_close(all);
     wal_entry_cursor_close(cursor);
-    cli_heads_deinit(&tree.heads);
-    cli_ids_deinit(&tree.ids);
-    cli_short_ids_deinit(&tree.short_ids);
-    free(tree.head_nodes);
-    for (size_t i = 0; i < tree.count; i++) {
-        free(tree.nodes[i].owned_payload);
-    }
-    free(tree.nodes);
-    shown_documents_deinit(&tree.documents);
     return tree.code;
 }
 
 /* Prints the nodes and heads of the conversation as an object. */
 static int write_tree(const struct cli *cli, struct wal_session *session)
 {
-    struct wal_error error = CLI_ERROR_INIT;
     struct wal__json_out json;
     struct shown shown = {.json = &json, .limit = SHOWN_LIMIT};
     enum wal_status status;
 
     cli_json_begin(&json);
-    status = shown_tree(&shown, cli->store, session, &error);
+    status = shown_tree(&shown, cli->store, session, cli->error);
     wal__json_out_close_line(&json);
-    return cli_report(cli, cli->items[1], status, &error);
+    return cli_report(cli, cli->items[1], status);
 }
 
 /* --- entries ------------------------------------------------------------ */
@@ -720,22 +710,21 @@ struct printer {
 static void print(struct printer *printer, const struct wal_entry *entry)
 {
     char what[300];
-    struct wal_error error = CLI_ERROR_INIT;
     struct wal_store *store = printer->view->store;
     enum wal_status status = WAL_OK;
     const struct wal_entry *message = shown_events_find(&printer->events, entry);
 
     if (!printer->view->text) {
-        status = cli_entry_write(&printer->json, store, entry, &error);
+        status = cli_entry_write(&printer->json, store, entry, printer->cli->error);
     } else if (message != NULL) {
-        status = walcat_print_text(store, message, NULL, &error);
+        status = walcat_print_text(store, message, NULL, printer->cli->error);
     } else if (!cli_entry_is_repeated(printer->session, entry)) {
-        status = walcat_print_text(store, entry, &printer->subagents, &error);
+        status = walcat_print_text(store, entry, &printer->subagents, printer->cli->error);
     }
     if (status != WAL_OK) {
         snprintf(what, sizeof(what), "the entry %.*s", (int)entry->id.size,
                  (const char *)entry->id.data);
-        cli_report(printer->cli, what, status, &error);
+        cli_report(printer->cli, what, status);
         printer->code = CLI_NEGATIVE;
     }
 }
@@ -769,11 +758,6 @@ static void print_ring(struct printer *printer)
     for (uint64_t i = first; i < count && !cli_output_failed(); i++) {
         print(printer, &printer->ring[i % printer->ring_size].entry);
     }
-    for (uint64_t i = 0; i < printer->ring_size; i++) {
-        free(printer->ring[i].owned_payload);
-    }
-    free(printer->ring);
-    printer->ring = NULL;
     printer->ring_size = 0;
 }
 
@@ -821,22 +805,22 @@ static void follow_entry(struct printer *printer, struct wal_entry_cursor *curso
 static void process_entries(struct printer *printer, struct wal_entry_cursor *cursor,
                             uint64_t after)
 {
-    struct wal_error error = CLI_ERROR_INIT;
     struct wal_entry entry;
     enum wal_status status = WAL_OK;
 
     while (status != WAL_END && !cli_output_failed()) {
         entry = (struct wal_entry)WAL_INIT(wal_entry);
-        status = wal_entry_cursor_next(cursor, &entry, &error);
+        status = wal_entry_cursor_next(cursor, &entry, printer->cli->error);
         if (status == WAL_OK) {
             printer->passed = entry.sequence;
         }
         if (status == WAL_OK && entry.sequence > after) {
             follow_entry(printer, cursor, &entry);
         } else if (cli_is_damage(status)) {
-            printer->code = report_lost(printer->cli, cli_slice(printer->previous), status, &error);
+            printer->code = report_lost(printer->cli, cli_slice(printer->previous), status,
+                                        printer->cli->error);
         } else if (status != WAL_OK && status != WAL_END) {
-            printer->code = cli_report(printer->cli, printer->cli->items[1], status, &error);
+            printer->code = cli_report(printer->cli, printer->cli->items[1], status);
             return;
         }
     }
@@ -990,7 +974,6 @@ static enum wal_status open_rest(struct printer *printer, uint64_t *seen,
 
 static void follow(struct printer *printer, uint64_t seen)
 {
-    struct wal_error error = CLI_ERROR_INIT;
     struct wal_entry_cursor *cursor = NULL;
     enum wal_status status;
     uint64_t after = printer->newest;
@@ -999,45 +982,46 @@ static void follow(struct printer *printer, uint64_t seen)
     printer->is_following = true;
     (void)!read_last(printer, seen, &printer->passed);
     while (cli_output_is_read()) {
-        status = open_rest(printer, &seen, &cursor, &error);
-        cli_check(printer->cli, printer->cli->items[1], status, &error);
+        status = open_rest(printer, &seen, &cursor, printer->cli->error);
+        cli_check(printer->cli, printer->cli->items[1], status);
         seen += wal_entry_cursor_remaining(cursor);
         process_entries(printer, cursor, after > printer->passed ? after : printer->passed);
         wal_entry_cursor_close(cursor);
         cursor = NULL;
         fflush(stdout);
-        status =
-            wal_store_wait(printer->view->store, &wait_position, WAL_WRITTEN, FOLLOW_MS, &error);
-        cli_check(printer->cli, printer->cli->items[0], status == WAL_EBUSY ? WAL_OK : status,
-                  &error);
+        status = wal_store_wait(printer->view->store, &wait_position, WAL_WRITTEN, FOLLOW_MS,
+                                printer->cli->error);
+        cli_check(printer->cli, printer->cli->items[0], status == WAL_EBUSY ? WAL_OK : status);
     }
 }
 
 int walcat_print_entries(const struct cli *cli, struct wal_session *session,
                          const struct walcat_options *view)
 {
-    struct printer printer = {.cli = cli, .session = session, .view = view, .code = CLI_OK};
+    static struct printer printer;
     const char *named = view->branch != NULL ? view->branch : view->up_to;
-    struct wal_error error = CLI_ERROR_INIT;
     struct wal_entry_cursor *cursor = NULL;
     enum wal_status status = WAL_OK;
     uint64_t seen = 0;
 
+    printer.cli = cli;
+    printer.session = session;
+    printer.view = view;
     cli_json_init(&printer.json, stdout);
     if (view->follow) {
-        status = open_all(&printer, 0, &cursor, &error);
+        status = open_all(&printer, 0, &cursor, cli->error);
         seen = status == WAL_OK ? wal_entry_cursor_remaining(cursor) : 0;
         wal_entry_cursor_close(cursor);
         cursor = NULL;
     }
     if (status == WAL_OK && view->text) {
-        status = shown_subagents_read(&printer.subagents, view->store, session, false, &error);
+        status = shown_subagents_read(&printer.subagents, view->store, session, false, cli->error);
         shown_events_read(&printer.events, view->store, session);
     }
     if (status == WAL_OK) {
-        status = open_view(&printer, &cursor, &error);
+        status = open_view(&printer, &cursor, cli->error);
     }
-    cli_check(cli, named != NULL ? named : cli->items[1], status, &error);
+    cli_check(cli, named != NULL ? named : cli->items[1], status);
     if (!view->follow) {
         cli_start_pager(cli);
     }
@@ -1052,9 +1036,6 @@ int walcat_print_entries(const struct cli *cli, struct wal_session *session,
     if (view->follow) {
         follow(&printer, seen);
     }
-    shown_subagents_deinit(&printer.subagents);
-    shown_documents_deinit(&printer.events);
-    shown_documents_deinit(&printer.documents);
     return printer.code;
 }
 
@@ -1072,11 +1053,10 @@ struct arguments {
 static int report_damage(const struct cli *cli, struct wal_session *session)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
-    struct wal_error error = CLI_ERROR_INIT;
-    enum wal_status status = wal_session_get_info(session, &info, &error);
+    enum wal_status status = wal_session_get_info(session, &info, cli->error);
 
     if (status != WAL_OK) {
-        return cli_report(cli, cli->items[1], status, &error);
+        return cli_report(cli, cli->items[1], status);
     }
     if ((info.flags & WAL_SESSION_DAMAGED) == 0) {
         return CLI_OK;
@@ -1111,12 +1091,15 @@ static int show_session(struct cli *cli, const struct arguments *arguments)
 static int follow_all(struct cli *cli, const struct arguments *arguments)
 {
     static const struct cli_values none = {.count = 0};
-    struct live live = {
-        .cli = cli, .path = cli->items[0], .names = &none, .type = arguments->view.type};
+    static struct live live;
     int code;
 
     live_use_store(cli, cli->items[0], "cannot be followed: --follow needs write permission");
-    live.store = cli->store;
+    live = (struct live){.cli = cli,
+                         .path = cli->items[0],
+                         .store = cli->store,
+                         .names = &none,
+                         .type = arguments->view.type};
     live_open(&live);
     code = walcat_print_live(&live, arguments->view.text);
     live_close(&live);

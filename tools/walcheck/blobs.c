@@ -147,13 +147,6 @@ void check_blobs_add_segment(struct check_blobs *blobs, struct check_segment *se
     segment->blob_capacity = 0;
 }
 
-void check_blobs_deinit(struct check_blobs *blobs)
-{
-    free(blobs->items);
-    free(blobs->by_position);
-    *blobs = (struct check_blobs){.items = NULL};
-}
-
 static int by_digest(const void *a, const void *b)
 {
     const struct check_blob *x = a;

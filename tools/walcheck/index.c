@@ -35,7 +35,7 @@
 static uint8_t *index_read(const struct check_store *store, const char *name, uint64_t *size,
                            int *error)
 {
-    struct cli_file file;
+    struct wal__damaged_file file;
     uint8_t *bytes = NULL;
 
     *error = check_file_open(store, name, &file);
@@ -44,14 +44,14 @@ static uint8_t *index_read(const struct check_store *store, const char *name, ui
     }
     if (file.size == 0) {
         bytes = cli_alloc(1);
-    } else if (cli_file_fetch(&file, 0, file.size) != NULL) {
+    } else if (wal__damaged_file_fetch(&file, 0, file.size) != NULL) {
         bytes = cli_alloc((size_t)file.size);
-        memcpy(bytes, file.window, (size_t)file.size);
+        memcpy(bytes, file.window.data, (size_t)file.size);
     } else {
         *error = file.error;
     }
     *size = file.size;
-    cli_file_close(&file);
+    wal__damaged_file_close(&file);
     return bytes;
 }
 
@@ -442,12 +442,12 @@ static enum wal__fmt check_bytes(struct index_check *index_check, struct wal__sp
 
 /* Reads the frame at an offset. False unless it is whole and has that type. The payload is valid
  * until the next fetch. */
-static bool read_frame(struct index_check *index_check, struct cli_file *file, uint64_t at,
+static bool read_frame(struct index_check *index_check, struct wal__damaged_file *file, uint64_t at,
                        uint8_t type, struct wal__span *payload)
 {
     const struct check_segment *segment = index_check->segment;
     struct wal__frame frame;
-    const uint8_t *bytes = cli_file_fetch(file, at, WAL__FRAME_SIZE);
+    const uint8_t *bytes = wal__damaged_file_fetch(file, at, WAL__FRAME_SIZE);
 
     index_check->offset = at;
     index_check->size = WAL__FRAME_SIZE;
@@ -458,7 +458,7 @@ static bool read_frame(struct index_check *index_check, struct cli_file *file, u
         return false;
     }
     index_check->size = wal__frame_total_size(frame.stored_size);
-    bytes = cli_file_fetch(file, at, index_check->size);
+    bytes = wal__damaged_file_fetch(file, at, index_check->size);
     if (bytes == NULL || wal__frame_check_data(&frame, bytes + WAL__FRAME_SIZE) != WAL__FMT_OK) {
         return false;
     }
@@ -481,7 +481,7 @@ static void report_index_frame(const struct index_check *index_check)
 }
 
 /* Returns the expected offset of SEAL, or 0 if it is unknown. */
-static uint64_t check_index_frame(struct index_check *index_check, struct cli_file *file)
+static uint64_t check_index_frame(struct index_check *index_check, struct wal__damaged_file *file)
 {
     uint64_t at = index_check->segment->head->known_end;
     struct wal__span payload;
@@ -500,7 +500,8 @@ static uint64_t check_index_frame(struct index_check *index_check, struct cli_fi
     return index_check->offset + index_check->size;
 }
 
-static void check_seal_frame(struct index_check *index_check, struct cli_file *file, uint64_t at)
+static void check_seal_frame(struct index_check *index_check, struct wal__damaged_file *file,
+                             uint64_t at)
 {
     const struct check_segment *segment = index_check->segment;
     struct wal__span payload;
@@ -521,7 +522,7 @@ static void check_seal_frame(struct index_check *index_check, struct cli_file *f
     }
 }
 
-static void check_trailer(struct index_check *index_check, struct cli_file *file)
+static void check_trailer(struct index_check *index_check, struct wal__damaged_file *file)
 {
     const struct check_segment *segment = index_check->segment;
     const struct wal__trailer *trailer = &segment->head->trailer;
@@ -533,7 +534,8 @@ static void check_trailer(struct index_check *index_check, struct cli_file *file
     index_check->size = WAL__TRAILER_SIZE;
     if (!segment->head->has_trailer) {
         static const uint8_t zeros[WAL__TRAILER_SIZE];
-        const uint8_t *bytes = cli_file_fetch(file, index_check->offset, index_check->size);
+        const uint8_t *bytes =
+            wal__damaged_file_fetch(file, index_check->offset, index_check->size);
 
         /* A crash between SEAL and trailer leaves a tail without trailer. */
         if (segment->next != NULL || bytes == NULL || memcmp(bytes, zeros, sizeof(zeros)) != 0) {
@@ -549,7 +551,7 @@ static void check_trailer(struct index_check *index_check, struct cli_file *file
 }
 
 /* The bytes between SEAL and trailer are never written. */
-static void check_gap(struct index_check *index_check, struct cli_file *file)
+static void check_gap(struct index_check *index_check, struct wal__damaged_file *file)
 {
     const struct check_segment *segment = index_check->segment;
     uint64_t at = segment->head->trailer.seal_offset + WAL__FRAME_SIZE + WAL__SEAL_SIZE;
@@ -560,7 +562,7 @@ static void check_gap(struct index_check *index_check, struct cli_file *file)
     }
     for (; at + 8 <= end; at += 8) {
         static const uint8_t zeros[8];
-        const uint8_t *bytes = cli_file_fetch(file, at, sizeof(zeros));
+        const uint8_t *bytes = wal__damaged_file_fetch(file, at, sizeof(zeros));
 
         if (bytes == NULL || memcmp(bytes, zeros, sizeof(zeros)) != 0) {
             check_damage_add(&index_check->store->damages, CHECK_NOTE, index_check->file, at, 8,
@@ -572,7 +574,7 @@ static void check_gap(struct index_check *index_check, struct cli_file *file)
     }
 }
 
-static bool is_sealed(struct check_segment *segment, struct cli_file *file)
+static bool is_sealed(struct check_segment *segment, struct wal__damaged_file *file)
 {
     uint64_t at = segment->facts->end;
     const uint8_t *bytes;
@@ -585,7 +587,7 @@ static bool is_sealed(struct check_segment *segment, struct cli_file *file)
     if (segment->head->known_end == 0 || at + WAL__FRAME_SIZE > file->size) {
         return false;
     }
-    bytes = cli_file_fetch(file, at, WAL__FRAME_SIZE);
+    bytes = wal__damaged_file_fetch(file, at, WAL__FRAME_SIZE);
     return bytes != NULL &&
            wal__frame_decode(bytes, file->size - at, segment->head->header.salt, at, &frame) ==
                WAL__FMT_OK &&
@@ -595,11 +597,11 @@ static bool is_sealed(struct check_segment *segment, struct cli_file *file)
 static void check_sealed(struct index_check *index_check)
 {
     struct check_segment *segment = index_check->segment;
-    struct cli_file file;
+    struct wal__damaged_file file;
     uint64_t seal;
 
     index_check->file = segment->head->name;
-    if (cli_file_open(&file, segment->path) != 0) {
+    if (check_segment_open(segment, &file) != 0) {
         return; /* the scan reported it */
     }
     if (segment->head->known_end != 0 && is_sealed(segment, &file) &&
@@ -607,7 +609,7 @@ static void check_sealed(struct index_check *index_check)
         /* A crash while sealing leaves INDEX without SEAL and trailer. */
         if (segment->next == NULL && !segment->head->has_trailer &&
             segment->facts->sealed_end == 0) {
-            cli_file_close(&file);
+            wal__damaged_file_close(&file);
             return;
         }
         seal = check_index_frame(index_check, &file);
@@ -615,7 +617,7 @@ static void check_sealed(struct index_check *index_check)
         check_trailer(index_check, &file);
         check_gap(index_check, &file);
     }
-    cli_file_close(&file);
+    wal__damaged_file_close(&file);
 }
 
 /* --- index/ID.idx --------------------------------------------------------- */
@@ -734,7 +736,7 @@ static bool decode(struct check_store *store, struct check_catalogue *catalogue)
 void check_catalogue_load(struct check_store *store)
 {
     struct check_catalogue *catalogue = &store->catalogue;
-    struct cli_file file;
+    struct wal__damaged_file file;
     int error = check_file_open(store, name, &file);
 
     if (error != 0) {
@@ -746,19 +748,19 @@ void check_catalogue_load(struct check_store *store)
     }
     if (file.size == 0) {
         report_catalogue_damage(store, 0, 0, "is empty");
-    } else if (cli_file_fetch(&file, 0, file.size) == NULL) {
+    } else if (wal__damaged_file_fetch(&file, 0, file.size) == NULL) {
         check_damage_add(&store->damages, CHECK_NOTE, name, file.error_offset, 0,
                          "cannot be read: %s%s", cli_file_error(file.error), rebuilt);
     } else {
         catalogue->size = (size_t)file.size;
         catalogue->bytes = cli_alloc(catalogue->size);
-        memcpy(catalogue->bytes, file.window, catalogue->size);
+        memcpy(catalogue->bytes, file.window.data, catalogue->size);
         if (!decode(store, catalogue)) {
             free(catalogue->bytes);
             catalogue->bytes = NULL;
         }
     }
-    cli_file_close(&file);
+    wal__damaged_file_close(&file);
 }
 
 /* --- orders --------------------------------------------------------------- */

@@ -261,21 +261,6 @@ void check_model_add_from_index(struct check_model *model, const struct wal__sum
     }
 }
 
-void check_model_deinit(struct check_model *model)
-{
-    for (size_t i = 0; i < model->session_count; i++) {
-        free(model->sessions[i]->payload);
-        free(model->sessions[i]->first_text);
-        free(model->sessions[i]);
-    }
-    free(model->sessions);
-    free(model->replayed);
-    free(model->docs);
-    cli_ids_deinit(&model->ids);
-    cli_ids_deinit(&model->doc_names);
-    *model = (struct check_model){.sessions = NULL};
-}
-
 /* --- summaries ---------------------------------------------------------- */
 
 /* Whether the message whose beginning a summary has was erased since: the index of another segment,

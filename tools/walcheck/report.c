@@ -154,8 +154,8 @@ void check_damages_move(struct check_damages *to, struct check_damages *from)
     for (size_t i = 0; i < from->count; i++) {
         *CLI_ADD(to) = from->items[i];
     }
-    from->count = 0;
-    check_damages_deinit(from);
+    free(from->items);
+    *from = (struct check_damages){.items = NULL};
 }
 
 void check_damages_sort(struct check_damages *damages)
@@ -199,15 +199,6 @@ static bool is_missing(const void *ctx, const struct check_damage *damage)
 void check_damages_intersect(struct check_damages *damages, const struct check_damages *other)
 {
     check_damages_remove(damages, is_missing, other);
-}
-
-void check_damages_deinit(struct check_damages *damages)
-{
-    for (size_t i = 0; i < damages->count; i++) {
-        deinit(&damages->items[i]);
-    }
-    free(damages->items);
-    *damages = (struct check_damages){.items = NULL};
 }
 
 void check_feature(const struct check_store *store, struct check_segment *segment,
@@ -395,9 +386,8 @@ static void print_damage(const struct check_store *store, const struct check_dam
 {
     char buffer[16];
 
-    printf("%s%s: %" PRIu64 ", %" PRIu64 " %s: ", damage->kind == CHECK_NOTE ? "note: " : "",
-           damage->file, damage->offset, damage->length,
-           cli_plural(damage->length, "byte", "bytes"));
+    printf("%s%s: %" PRIu64 ", %s: ", damage->kind == CHECK_NOTE ? "note: " : "", damage->file,
+           damage->offset, cli_counted(damage->length, "byte", "bytes"));
     cli_print_text(stdout, cli_slice(damage->reason), 0, false);
     print_sequences(damage);
     for (size_t i = 0; i < damage->session_count; i++) {
@@ -412,8 +402,8 @@ static void print_damage(const struct check_store *store, const struct check_dam
 static void print_tail(const struct check_tail *tail)
 {
     if (tail->verdict == WAL__VERDICT_TORN || tail->verdict == WAL__VERDICT_AMBIGUOUS) {
-        printf("%s: %" PRIu64 ", %" PRIu64 " %s: %s\n", tail->file, tail->offset, tail->length,
-               cli_plural(tail->length, "byte", "bytes"), wal__verdict_text(tail->verdict));
+        printf("%s: %" PRIu64 ", %s: %s\n", tail->file, tail->offset,
+               cli_counted(tail->length, "byte", "bytes"), wal__verdict_text(tail->verdict));
     }
 }
 
@@ -488,16 +478,14 @@ static void print_summary(const struct check_store *store, bool sound)
     uint64_t lost;
 
     if (sound) {
-        printf("sound: %zu %s, %zu %s, %zu %s\n", sessions,
-               cli_plural(sessions, "session", "sessions"), records,
-               cli_plural(records, "record", "records"), segments,
-               cli_plural(segments, "segment", "segments"));
+        printf("sound: %s, %s, %s\n", cli_counted(sessions, "session", "sessions"),
+               cli_counted(records, "record", "records"),
+               cli_counted(segments, "segment", "segments"));
         return;
     }
     lost = count_lost_records(store, false) + count_lost_records(store, true);
-    printf("damaged: %zu %s, %zu of %zu %s, %" PRIu64 " lost %s\n", damages,
-           cli_plural(damages, "place", "places"), count_damaged_sessions(store), sessions,
-           cli_plural(sessions, "session", "sessions"), lost,
+    printf("damaged: %s, %zu of %s, %" PRIu64 " lost %s\n", cli_counted(damages, "place", "places"),
+           count_damaged_sessions(store), cli_counted(sessions, "session", "sessions"), lost,
            cli_plural(lost, "record", "records"));
 }
 

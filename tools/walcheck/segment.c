@@ -29,8 +29,9 @@
 
 struct scan {
     struct check_segment *segment;
-    struct check_damages found; /* in the order of facts->damage */
-    struct cli_block block;
+    struct wal__damaged_store found; /* the scan's facts, and its damage */
+    struct wal__damaged_block block;
+    int64_t clock_ms; /* of the group that is read */
 };
 
 /* Sets the record's time. */
@@ -167,35 +168,51 @@ static void report_block(struct check_segment *segment, uint64_t offset,
     segment->has_lost_records = true;
 }
 
-/* Adds the records of a BLOCK that a scan found. */
-static void block_scan(struct check_segment *segment, struct cli_block *block,
-                       const struct wal__frame *frame, uint64_t offset, const uint8_t *payload,
-                       int64_t clock_ms)
+/* Functions of a visitor: take a record, and the records of a BLOCK. */
+static enum wal_status add_record(void *ctx, const struct wal__damaged_segment *head,
+                                  const struct wal__frame *frame, uint64_t offset,
+                                  const uint8_t *payload)
 {
-    enum wal__fmt fmt = cli_block_unpack(block, frame, payload, offset);
+    struct scan *scan = ctx;
+
+    if (head->is_pack) {
+        check_pack_add_record(scan->segment, frame, offset, payload);
+    } else {
+        segment_add_record(scan->segment, frame, offset, payload, scan->clock_ms);
+    }
+    return WAL_OK;
+}
+
+static enum wal_status add_block(void *ctx, const struct wal__damaged_segment *head,
+                                 const struct wal__frame *frame, uint64_t offset,
+                                 const uint8_t *payload)
+{
+    struct scan *scan = ctx;
+    struct wal__damaged_block *block = &scan->block;
     struct wal__block_cursor cursor;
     struct wal__span bytes;
     struct wal__frame record;
+    enum wal__fmt fmt;
     uint32_t rank = 0;
 
+    (void)!wal__damaged_block_unpack(block, frame, payload, offset, &fmt);
     if (fmt == WAL__FMT_OK) {
-        wal__block_cursor_begin(&cursor, block->records, block->count, segment->head->header.salt,
-                                offset);
+        wal__block_cursor_begin(&cursor, wal__damaged_block_records(block), block->count,
+                                head->header.salt, offset);
     }
     while (fmt == WAL__FMT_OK) {
         uint64_t at = cursor.offset;
 
         fmt = wal__block_cursor_next(&cursor, &record, &bytes);
-        if (fmt == WAL__FMT_OK && segment->head->is_pack) {
-            check_pack_add_record(segment, &record, at, bytes.data);
-        } else if (fmt == WAL__FMT_OK) {
-            segment_add_record(segment, &record, at, bytes.data, clock_ms);
+        if (fmt == WAL__FMT_OK) {
+            (void)!add_record(scan, head, &record, at, bytes.data);
+            rank++;
         }
-        rank += fmt == WAL__FMT_OK;
     }
     if (fmt != WAL__FMT_ZERO) {
-        report_block(segment, offset, frame, rank, fmt);
+        report_block(scan->segment, offset, frame, rank, fmt);
     }
+    return WAL_OK;
 }
 
 static int by_sequence(const void *a, const void *b)
@@ -299,10 +316,11 @@ static bool open_segment(struct check_payloads *payloads, const struct check_seg
 {
     if (payloads->segment != segment) {
         check_payload_close(payloads);
-        if (cli_file_open(&payloads->file, segment->path) != 0) {
+        if (check_segment_open(segment, &payloads->file) != 0) {
             return false;
         }
         payloads->segment = segment;
+        payloads->block.records.heap = &cli_heap;
     }
     return true;
 }
@@ -311,10 +329,12 @@ static bool read_in_block(struct check_payloads *payloads, uint64_t offset,
                           struct wal__frame *frame, struct wal__span *payload)
 {
     const uint64_t salt = payloads->segment->head->header.salt;
+    bool is_read;
 
-    return cli_block_read(&payloads->block, &payloads->file, salt, wal__block_offset(offset)) ==
-               WAL__FMT_OK &&
-           wal__block_record(payloads->block.records, salt, offset, frame, payload) == WAL__FMT_OK;
+    (void)!wal__damaged_block_read(&payloads->block, &payloads->file, salt,
+                                   wal__block_offset(offset), &is_read);
+    return is_read && wal__block_record(wal__damaged_block_records(&payloads->block), salt, offset,
+                                        frame, payload) == WAL__FMT_OK;
 }
 
 const uint8_t *check_payload_read(struct check_payloads *payloads,
@@ -328,7 +348,7 @@ const uint8_t *check_payload_read(struct check_payloads *payloads,
         return NULL;
     }
     if (!wal__segment_is_rewritten(&segment->head->header)) {
-        return cli_file_fetch(&payloads->file, offset + WAL__FRAME_SIZE, stored_size);
+        return wal__damaged_file_fetch(&payloads->file, offset + WAL__FRAME_SIZE, stored_size);
     }
     return read_in_block(payloads, offset, &frame, &payload) && payload.size == stored_size
                ? payload.data
@@ -347,7 +367,7 @@ bool check_record_read(struct check_payloads *payloads, const struct check_segme
     if (wal__segment_is_rewritten(&segment->head->header)) {
         return read_in_block(payloads, offset, frame, payload);
     }
-    bytes = cli_file_fetch(&payloads->file, offset, span);
+    bytes = wal__damaged_file_fetch(&payloads->file, offset, span);
     if (bytes == NULL ||
         wal__frame_decode(bytes, span, segment->head->header.salt, offset, frame) != WAL__FMT_OK ||
         wal__frame_check_data(frame, bytes + WAL__FRAME_SIZE) != WAL__FMT_OK) {
@@ -359,99 +379,48 @@ bool check_record_read(struct check_payloads *payloads, const struct check_segme
 
 void check_payload_close(struct check_payloads *payloads)
 {
-    if (payloads->segment != NULL) {
-        cli_file_close(&payloads->file);
-    }
-    cli_block_deinit(&payloads->block);
-    payloads->segment = NULL;
+    wal__damaged_file_close(&payloads->file);
+    wal__buf_deinit(&payloads->block.records);
+    *payloads = (struct check_payloads){.segment = NULL};
 }
 
 /* --- a segment ---------------------------------------------------------- */
 
-static bool scan_piece(void *ctx, const struct wal__scan_range *piece)
+/* Other functions of a visitor. */
+static void begin_range(void *ctx, const struct wal__scan_range *range)
 {
     struct scan *scan = ctx;
+
+    scan->clock_ms = range->commit != NULL ? range->commit->clock_ms : scan->found.facts.clock_ms;
+}
+
+static enum wal_status lose_record(void *ctx, const struct wal__frame *frame, uint64_t offset)
+{
+    const struct scan *scan = ctx;
+
+    if (scan->segment->head->is_pack) {
+        check_pack_add_lost(scan->segment, frame->id_hash, offset);
+    }
+    return WAL_OK;
+}
+
+/* Takes the damage that the scan found. */
+static void take_damage(const struct scan *scan)
+{
     struct check_segment *segment = scan->segment;
-    int64_t clock_ms = piece->commit != NULL ? piece->commit->clock_ms : segment->facts->clock_ms;
-    uint64_t at = 0;
 
-    while (at < piece->size) {
-        struct wal__frame frame;
+    for (uint32_t i = 0; i < scan->found.damage_count; i++) {
+        const struct wal__damaged_range *range = &scan->found.damages[i];
+        struct check_damage *damage =
+            check_damage_add(&segment->damages, CHECK_LOSS, segment->head->name, range->offset,
+                             range->size, "%s", range->reason);
 
-        if (wal__frame_decode(piece->bytes + at, piece->size - at, segment->head->header.salt,
-                              piece->offset + at, &frame) != WAL__FMT_OK) {
-            return false; /* unreachable: the scan passes valid frames only */
+        damage->first_sequence = range->first_sequence;
+        damage->last_sequence = range->last_sequence;
+        for (uint32_t k = 0; k < range->session_count; k++) {
+            check_damage_session(damage, range->sessions[k]);
         }
-        if (segment->head->is_pack && wal__frame_is_sequenced(frame.type)) {
-            check_pack_add_record(segment, &frame, piece->offset + at,
-                                  piece->bytes + at + WAL__FRAME_SIZE);
-        } else if (wal__frame_is_sequenced(frame.type)) {
-            segment_add_record(segment, &frame, piece->offset + at,
-                               piece->bytes + at + WAL__FRAME_SIZE, clock_ms);
-        } else if (frame.type == WAL__FRAME_BLOCK) {
-            block_scan(segment, &scan->block, &frame, piece->offset + at,
-                       piece->bytes + at + WAL__FRAME_SIZE, clock_ms);
-        }
-        at += wal__frame_total_size(frame.stored_size);
-    }
-    return true;
-}
-
-/* Adds the damage that the scan found since the last call. */
-static void add_scan_damage(struct scan *scan)
-{
-    const struct wal__scan_result *facts = scan->segment->facts;
-    uint32_t count =
-        facts->damage_count < WAL__DAMAGE_MAX ? facts->damage_count : (uint32_t)WAL__DAMAGE_MAX;
-
-    for (size_t i = scan->found.count; i < count; i++) {
-        const struct wal__damage *damage = &facts->damage[i];
-        struct check_damage *added = check_damage_add(
-            &scan->found, CHECK_LOSS, scan->segment->head->name, damage->offset, damage->size,
-            damage->size == 0 ? "records are missing here: their frames are not in the log"
-                              : "acknowledged bytes are damaged");
-
-        added->first_sequence = damage->first_sequence;
-        added->last_sequence = damage->last_sequence;
-    }
-}
-
-static bool scan_lost_session(void *ctx, uint32_t session)
-{
-    struct scan *scan = ctx;
-
-    add_scan_damage(scan);
-    if (scan->found.count > 0) {
-        check_damage_session(&scan->found.items[scan->found.count - 1], session);
-    }
-    return true;
-}
-
-/* Frames in a damaged range whose header is valid name the session that lost a record. */
-static void read_lost(struct check_segment *segment, struct cli_file *file,
-                      struct check_damage *damage, uint64_t limit)
-{
-    uint64_t at = damage->offset;
-    uint64_t end = damage->offset + damage->length;
-
-    while (at < end && at + WAL__FRAME_SIZE <= limit) {
-        const uint8_t *bytes = cli_file_fetch(file, at, WAL__FRAME_SIZE);
-        struct wal__frame frame;
-
-        if (bytes == NULL) {
-            return;
-        }
-        if (wal__frame_decode(bytes, limit - at, segment->head->header.salt, at, &frame) !=
-            WAL__FMT_OK) {
-            at += WAL__FRAME_ALIGN;
-            continue;
-        }
-        if (segment->head->is_pack && wal__frame_is_sequenced(frame.type)) {
-            check_pack_add_lost(segment, frame.id_hash, at);
-        } else if (wal__frame_is_sequenced(frame.type) || frame.type == WAL__FRAME_BLOCK) {
-            check_damage_session(damage, frame.session);
-        }
-        at += wal__frame_total_size(frame.stored_size);
+        segment->has_lost_records = true;
     }
 }
 
@@ -476,34 +445,7 @@ uint64_t check_segment_original_end(const struct check_segment *segment)
                : segment->facts->end;
 }
 
-/* Sets the lost sequences of damage at the segment's end, which the scan cannot bound. */
-static void bound_final_damage(const struct check_segment *segment, struct check_damages *found)
-{
-    const struct check_segment *next = segment->next;
-    uint64_t last = 0;
-
-    if (next != NULL && next->head->has_open) {
-        last = next->head->open.last_sequence;
-    } else if (segment->head->has_trailer) {
-        last = segment->head->trailer.last_sequence;
-    }
-    if (found->count > 0) {
-        struct check_damage *damage = &found->items[found->count - 1];
-
-        if (damage->last_sequence == 0 && last >= damage->first_sequence &&
-            segment->facts->last_sequence < damage->first_sequence) {
-            damage->last_sequence = last;
-        }
-    }
-    for (size_t i = 0; i < found->count; i++) {
-        if (found->items[i].last_sequence == 0) {
-            found->items[i].first_sequence = 0;
-        }
-    }
-}
-
-static void report_verdict(struct check_segment *segment, struct cli_file *file,
-                           const struct wal__scan_start *start)
+static void report_verdict(struct check_segment *segment, const struct wal__damaged_file *file)
 {
     const struct wal__scan_result *facts = segment->facts;
 
@@ -516,16 +458,10 @@ static void report_verdict(struct check_segment *segment, struct cli_file *file,
         check_damage_add(&segment->damages, CHECK_LOSS, segment->head->name, file->error_offset, 0,
                          "cannot be read: %s", cli_file_error(file->error));
         segment->has_lost_records = true;
-    } else if (start->capacity == segment->head->known_end &&
-               facts->end != segment->head->known_end && facts->verdict != WAL__VERDICT_DAMAGED) {
-        check_damage_add(&segment->damages, CHECK_LOSS, segment->head->name, facts->end,
-                         segment->head->known_end - facts->end,
-                         "the log ends before the end that is recorded for it");
-        segment->has_lost_records = true;
     }
 }
 
-static void read_index_header(struct check_segment *segment, struct cli_file *file)
+static void read_index_header(struct check_segment *segment, struct wal__damaged_file *file)
 {
     uint64_t at = segment->head->known_end;
     struct wal__frame frame;
@@ -535,14 +471,14 @@ static void read_index_header(struct check_segment *segment, struct cli_file *fi
     if (at == 0 || at + WAL__FRAME_SIZE > segment->head->size) {
         return;
     }
-    bytes = cli_file_fetch(file, at, WAL__FRAME_SIZE);
+    bytes = wal__damaged_file_fetch(file, at, WAL__FRAME_SIZE);
     if (bytes == NULL ||
         wal__frame_decode(bytes, segment->head->size - at, segment->head->header.salt, at,
                           &frame) != WAL__FMT_OK ||
         frame.type != WAL__FRAME_INDEX) {
         return;
     }
-    bytes = cli_file_fetch(file, at, wal__frame_total_size(frame.stored_size));
+    bytes = wal__damaged_file_fetch(file, at, wal__frame_total_size(frame.stored_size));
     if (bytes != NULL && wal__frame_check_data(&frame, bytes + WAL__FRAME_SIZE) == WAL__FMT_OK &&
         wal__index_decode((struct wal__span){bytes + WAL__FRAME_SIZE, frame.stored_size}, &index) ==
             WAL__FMT_OK) {
@@ -551,25 +487,17 @@ static void read_index_header(struct check_segment *segment, struct cli_file *fi
     }
 }
 
-/* A tail that has INDEX or SEAL ends before them. */
-static void apply_seal(struct check_segment *segment)
-{
-    const struct wal__scan_result *facts = segment->facts;
-
-    if (facts->sealed_end != 0) {
-        segment->head->known_end = facts->sealed_end;
-    } else if (facts->index_offset != 0) {
-        segment->head->known_end = facts->index_offset;
-    }
-}
-
 void check_segment_scan(struct check_segment *segment)
 {
-    struct scan scan = {.segment = segment};
-    const struct wal__scan_sink sink = {&scan, scan_piece, scan_lost_session};
-    struct wal__scan_start start;
-    struct cli_file file;
-    int error = cli_file_open(&file, segment->path);
+    struct scan scan = {
+        .segment = segment, .found.env = segment->reader->env, .block.records.heap = &cli_heap};
+    const struct wal__damaged_visitor visitor = {.ctx = &scan,
+                                                 .range = begin_range,
+                                                 .record = add_record,
+                                                 .block = add_block,
+                                                 .lost = lose_record};
+    struct wal__damaged_file file;
+    int error = check_segment_open(segment, &file);
 
     segment->facts = cli_alloc(sizeof(*segment->facts));
     if (error != 0) {
@@ -580,23 +508,12 @@ void check_segment_scan(struct check_segment *segment)
                          "cannot be opened: %s", cli_file_error(error));
         return;
     }
-    const struct wal__scan_source source = {&file, cli_file_fetch};
-
-    wal__damaged_init_start(segment->head, &start);
-    wal__scan(&source, &sink, &start, segment->facts);
-    segment->head->is_scanned = true;
-    segment->head->last_sequence = segment->facts->last_sequence;
-    segment->head->chain = segment->facts->chain;
-    cli_block_deinit(&scan.block);
-    add_scan_damage(&scan);
-    bound_final_damage(segment, &scan.found);
-    for (size_t i = 0; i < scan.found.count; i++) {
-        read_lost(segment, &file, &scan.found.items[i], start.capacity);
-    }
-    segment->has_lost_records |= scan.found.count > 0;
-    check_damages_move(&segment->damages, &scan.found);
-    report_verdict(segment, &file, &start);
-    apply_seal(segment);
+    (void)!wal__damaged_scan_file(&scan.found, segment->head, &file, &visitor);
+    wal__buf_deinit(&scan.block.records);
+    *segment->facts = scan.found.facts;
+    take_damage(&scan);
+    wal__damaged_close(&scan.found);
+    report_verdict(segment, &file);
     read_index_header(segment, &file);
     if (file.bad_end != 0) {
         check_damage_add(&segment->damages, CHECK_LOSS, segment->head->name, file.bad_offset,
@@ -604,7 +521,7 @@ void check_segment_scan(struct check_segment *segment)
                          cli_file_error(file.error));
         segment->has_lost_records = true;
     }
-    cli_file_close(&file);
+    wal__damaged_file_close(&file);
     if (wal__segment_is_rewritten(&segment->head->header)) {
         block_finish(segment);
     }
@@ -623,37 +540,21 @@ enum wal__fmt check_session_decode(const struct check_segment *segment, struct w
     return fmt;
 }
 
-void check_segment_deinit(struct check_segment *segment)
-{
-    for (size_t i = 0; i < segment->record_count; i++) {
-        free(segment->records[i].payload);
-    }
-    free(segment->records);
-    free(segment->facts);
-    free(segment->index);
-    free(segment->references);
-    free(segment->blobs);
-    free(segment->lost_blobs);
-    free(segment->path);
-    check_damages_deinit(&segment->damages);
-    free(segment);
-}
-
 bool check_segment_has_grown(const struct check_segment *segment)
 {
     const uint8_t *bytes = NULL;
     struct wal__frame frame;
-    struct cli_file file;
+    struct wal__damaged_file file;
     bool has_frame;
 
-    if (cli_file_open(&file, segment->path) != 0) {
+    if (check_segment_open(segment, &file) != 0) {
         return false;
     }
-    bytes = cli_file_fetch(&file, segment->facts->end, WAL__FRAME_SIZE);
+    bytes = wal__damaged_file_fetch(&file, segment->facts->end, WAL__FRAME_SIZE);
     has_frame = bytes != NULL && wal__frame_decode(bytes, file.size - segment->facts->end,
                                                    segment->head->header.salt, segment->facts->end,
                                                    &frame) == WAL__FMT_OK;
-    cli_file_close(&file);
+    wal__damaged_file_close(&file);
     return has_frame;
 }
 
@@ -758,13 +659,13 @@ static void check_rewrite(struct check_segment *segment)
 
 /* Reports what is damaged in the head of a segment. */
 static void check_head(struct check_store *store, struct check_segment *segment,
-                       struct cli_file *file)
+                       struct wal__damaged_file *file)
 {
     const struct wal__damaged_segment *head = segment->head;
     uint64_t size =
         file->size < WAL__SEGMENT_HEADER_SIZE ? file->size : (uint64_t)WAL__SEGMENT_HEADER_SIZE;
     uint8_t bytes[WAL__SEGMENT_HEADER_SIZE] = {0};
-    const uint8_t *at = cli_file_fetch(file, 0, size);
+    const uint8_t *at = wal__damaged_file_fetch(file, 0, size);
 
     if (at == NULL) {
         check_damage_add(&segment->damages, CHECK_LOSS, segment->head->name, 0, size,
@@ -794,8 +695,8 @@ static void check_head(struct check_store *store, struct check_segment *segment,
 
 static void read_head(struct check_store *store, struct check_segment *segment)
 {
-    struct cli_file file;
-    int error = cli_file_open(&file, segment->path);
+    struct wal__damaged_file file;
+    int error = check_segment_open(segment, &file);
 
     if (error != 0) {
         check_damage_add(&segment->damages, CHECK_LOSS, segment->head->name, 0, 0,
@@ -803,7 +704,7 @@ static void read_head(struct check_store *store, struct check_segment *segment)
         return;
     }
     check_head(store, segment, &file);
-    cli_file_close(&file);
+    wal__damaged_file_close(&file);
 }
 
 /* --- the chain ------------------------------------------------------------ */
@@ -847,8 +748,8 @@ static void take_segments(struct check_store *store, const struct wal__damaged_s
     segments->items = cli_alloc((stream->count + 1) * sizeof(*segments->items));
     for (size_t i = 0; i < segments->count; i++) {
         segments->items[i] = cli_alloc(sizeof(*segments->items[i]));
-        *segments->items[i] = (struct check_segment){.head = stream->items[i]};
-        segments->items[i]->path = check_path(store, stream->items[i]->name);
+        *segments->items[i] =
+            (struct check_segment){.head = stream->items[i], .reader = &store->reader};
     }
     for (size_t i = segments->count; i > 0; i--) {
         struct check_segment *segment = segments->items[i - 1];
@@ -934,7 +835,6 @@ static void report_unlinked(struct check_store *store, struct check_segment *seg
                          "a backup that was cut short left it; the next one goes on");
         break;
     case WAL__DAMAGED_REPLACED:
-        check_damages_deinit(damages);
         check_damage_add(damages, CHECK_NOTE, segment->head->name, 0, segment->head->size,
                          "was replaced by compaction, and is removed when one process "
                          "opens the store alone");
@@ -1003,12 +903,12 @@ void check_chain(struct check_store *store, struct check_segments *segments, con
     struct wal__damaged_stream *stream = segments == &store->log ? &reader->log : &reader->pack;
 
     check_directory(store, folder);
-    if (wal__damaged_link(reader, stream) == WAL_ENOMEM) {
-        cli_fail(store->cli, CLI_FAILED, store->path, "out of memory");
-    }
+    (void)!wal__damaged_link(reader, stream); /* check_directory has reported it */
     take_segments(store, stream, segments);
     for (size_t i = 0; i < segments->count; i++) {
-        read_head(store, segments->items[i]);
+        if (segments->items[i]->head->role != WAL__DAMAGED_REPLACED) {
+            read_head(store, segments->items[i]);
+        }
     }
     for (struct check_segment *segment = segments->tail; segment != NULL;
          segment = segment->previous) {

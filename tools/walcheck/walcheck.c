@@ -6,6 +6,9 @@
  * the store during the check. Damage persists, so damage in such a store counts only if two passes
  * find it.
  *
+ * What is known of a store is static and stays until the process ends, but for the records of a
+ * segment that was replayed.
+ *
  * Invariant: walcheck writes nothing below the store that it reads. At most jobs + SCAN_AHEAD
  * scanned segments wait in memory for the replay. A lost slot of MANIFEST is damage as long as the
  * other slot or a segment identifies the store; a directory with neither MANIFEST nor log/ is
@@ -14,7 +17,6 @@
 #include "tools/walcheck/walcheck.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -37,13 +39,16 @@ char *check_path(const struct check_store *store, const char *file)
     return cli_format("%s/%s", store->path, file);
 }
 
-int check_file_open(const struct check_store *store, const char *name, struct cli_file *file)
+int check_file_open(const struct check_store *store, const char *name,
+                    struct wal__damaged_file *file)
 {
-    char *path = check_path(store, name);
-    int error = cli_file_open(file, path);
+    return wal__damaged_file_open(file, &store->reader.env, name) == WAL_OK ? 0 : file->error;
+}
 
-    free(path);
-    return error;
+int check_segment_open(const struct check_segment *segment, struct wal__damaged_file *file)
+{
+    return wal__damaged_segment_open(file, segment->reader, segment->head) == WAL_OK ? 0
+                                                                                     : file->error;
 }
 
 static bool has_log(const struct check_store *store)
@@ -139,11 +144,11 @@ static void select_slot(struct check_store *store, const uint8_t *bytes)
     store->reader.group_align = best->manifest.group_align;
 }
 
-static void read_manifest(struct check_store *store, struct cli_file *file)
+static void read_manifest(struct check_store *store, struct wal__damaged_file *file)
 {
     uint8_t bytes[WAL__MANIFEST_SIZE] = {0};
     uint64_t size = file->size < sizeof(bytes) ? file->size : sizeof(bytes);
-    const uint8_t *at = cli_file_fetch(file, 0, size);
+    const uint8_t *at = wal__damaged_file_fetch(file, 0, size);
 
     if (at == NULL) {
         check_damage_add(&store->damages, CHECK_LOSS, manifest_name, file->error_offset, 0,
@@ -165,7 +170,7 @@ static void read_manifest(struct check_store *store, struct cli_file *file)
  * not a store. */
 static void check_manifest(struct check_store *store)
 {
-    struct cli_file file;
+    struct wal__damaged_file file;
     struct stat status;
     bool is_special;
     int error;
@@ -176,7 +181,7 @@ static void check_manifest(struct check_store *store)
     error = check_file_open(store, manifest_name, &file);
     if (error == 0) {
         read_manifest(store, &file);
-        cli_file_close(&file);
+        wal__damaged_file_close(&file);
         return;
     }
     is_special = error == ELOOP || error == EISDIR || error == ENXIO;
@@ -215,7 +220,7 @@ static const char *find_fault(const char *name, struct wal__span bytes)
 static void check_entry(struct check_store *store, const char *name)
 {
     char file_name[NAME_SIZE];
-    struct cli_file file;
+    struct wal__damaged_file file;
     const uint8_t *bytes;
     const char *fault;
     int error;
@@ -230,14 +235,15 @@ static void check_entry(struct check_store *store, const char *name)
                          "the root of views cannot be read: %s", cli_file_error(error));
         return;
     }
-    bytes = file.size <= WAL__VIEW_ROOT_SIZE_MAX ? cli_file_fetch(&file, 0, file.size) : NULL;
+    bytes =
+        file.size <= WAL__VIEW_ROOT_SIZE_MAX ? wal__damaged_file_fetch(&file, 0, file.size) : NULL;
     fault = bytes == NULL ? "it is too large, or cannot be read"
                           : find_fault(name, (struct wal__span){bytes, (size_t)file.size});
     if (fault != NULL) {
         check_damage_add(&store->damages, CHECK_NOTE, file_name, 0, file.size,
                          "the root of views is damaged: %s", fault);
     }
-    cli_file_close(&file);
+    wal__damaged_file_close(&file);
 }
 
 /* Notes what is damaged in the list of roots of views. */
@@ -467,11 +473,11 @@ static void collect_damages(struct check_store *store)
 /* LOCK holds nothing, but no process can write a store where it is no file. */
 static void check_lock(struct check_store *store)
 {
-    struct cli_file file;
+    struct wal__damaged_file file;
     int error = check_file_open(store, "LOCK", &file);
 
     if (error == 0) {
-        cli_file_close(&file);
+        wal__damaged_file_close(&file);
     } else if (error == ELOOP || error == EISDIR || error == ENXIO) {
         check_damage_add(&store->damages, CHECK_REDUNDANT, "LOCK", 0, 0,
                          "%s, not a file; no process can write the store, and no record is lost",
@@ -486,14 +492,13 @@ static void init_reader(struct check_store *store)
     if (strlen(store->path) >= sizeof(env->root)) {
         cli_fail(store->cli, CLI_FAILED, store->path, "the path is too long");
     }
-    *env = (struct wal__env){.heap = &wal__heap_libc, .io = &wal__io_posix, .read_only = true};
+    *env = (struct wal__env){.heap = &cli_heap, .io = &wal__io_posix, .read_only = true};
     memcpy(env->root, store->path, strlen(store->path) + 1);
     store->reader.format_version = WAL__FORMAT_VERSION;
 }
 
 static void run_pass(struct check_store *store)
 {
-    init_reader(store);
     check_manifest(store);
     check_lock(store);
     check_catalogue_load(store);
@@ -519,62 +524,38 @@ static void run_pass(struct check_store *store)
 /* Whether another process has the store open. */
 static bool is_open_elsewhere(const struct check_store *store)
 {
-    struct flock lock = {
-        .l_type = F_WRLCK,
-        .l_whence = SEEK_SET,
-        .l_start = PARTICIPANT_LOCK,
-        .l_len = 1,
-    };
-    struct cli_file file;
+    const struct wal__io *io = store->reader.env.io;
+    struct wal__damaged_file file;
     bool live = false;
+    int error;
 
     if (check_file_open(store, "LOCK", &file) == 0) {
-        live = fcntl(file.fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
-        cli_file_close(&file);
+        live = io->lock(io->ctx, file.file, PARTICIPANT_LOCK, WAL__IO_LOCK_TEST, &error) ==
+               WAL_ELOCKED;
+        wal__damaged_file_close(&file);
     }
     return live;
-}
-
-static void deinit_segments(struct check_segments *segments)
-{
-    for (size_t i = 0; i < segments->count; i++) {
-        check_segment_deinit(segments->items[i]);
-    }
-    free(segments->items);
-    *segments = (struct check_segments){.items = NULL};
-}
-
-static void store_deinit(struct check_store *store)
-{
-    deinit_segments(&store->log);
-    deinit_segments(&store->pack);
-    wal__damaged_close(&store->reader);
-    check_model_deinit(&store->model);
-    check_blobs_deinit(&store->blobs);
-    free(store->catalogue.bytes);
-    store->catalogue.bytes = NULL;
-    check_damages_deinit(&store->damages);
 }
 
 /* Checks the whole store. */
 static void store_run(struct check_store *store)
 {
-    const struct check_store fresh = *store;
-    bool live = is_open_elsewhere(store);
-    struct check_store again;
+    static struct check_store again;
+    bool live;
 
+    init_reader(store);
+    again = *store;
+    live = is_open_elsewhere(store);
     run_pass(store);
     live = live || is_open_elsewhere(store);
     if (store->damages.count == 0 || !live) {
         return;
     }
     usleep(PAUSE_US);
-    again = fresh;
     run_pass(&again);
     check_damages_intersect(&store->damages, &again.damages);
     store->tail = again.tail;
     store->pack_tail = again.pack_tail;
-    store_deinit(&again);
 }
 
 /* --- salvage ------------------------------------------------------------ */
@@ -642,16 +623,6 @@ static int32_t show_progress(void *ctx, uint64_t done, uint64_t total)
     return 0;
 }
 
-static void free_notes(struct salvage *salvage)
-{
-    for (size_t i = 0; i < salvage->note_count; i++) {
-        free(salvage->notes[i].session);
-        free(salvage->notes[i].entry);
-        free(salvage->notes[i].reason);
-    }
-    free(salvage->notes);
-}
-
 static bool is_complete(const struct salvage *salvage)
 {
     const struct check_damages *damages = &salvage->store->damages;
@@ -707,10 +678,9 @@ static void report_text(const struct salvage *salvage)
         const struct check_damage *damage = &damages->items[i];
 
         if (damage->kind == CHECK_LOSS) {
-            printf("lost: %s: %" PRIu64 ", %" PRIu64 " %s, sequence %" PRIu64 " to %" PRIu64 ": ",
-                   damage->file, damage->offset, damage->length,
-                   cli_plural(damage->length, "byte", "bytes"), damage->first_sequence,
-                   damage->last_sequence);
+            printf("lost: %s: %" PRIu64 ", %s, sequence %" PRIu64 " to %" PRIu64 ": ", damage->file,
+                   damage->offset, cli_counted(damage->length, "byte", "bytes"),
+                   damage->first_sequence, damage->last_sequence);
             cli_print_text(stdout, cli_slice(damage->reason), 0, false);
             putchar('\n');
         }
@@ -725,10 +695,10 @@ static void report_text(const struct salvage *salvage)
         cli_print_text(stdout, cli_slice(note->reason), 0, false);
         putchar('\n');
     }
-    printf("%s: %" PRIu64 " %s, %" PRIu64 " %s, %" PRIu64 " document %s; ", salvage->out,
-           salvage->result.sessions, cli_plural(salvage->result.sessions, "session", "sessions"),
-           salvage->result.entries, cli_plural(salvage->result.entries, "entry", "entries"),
-           salvage->result.documents, cli_plural(salvage->result.documents, "version", "versions"));
+    printf("%s: %s, %s, %" PRIu64 " document %s; ", salvage->out,
+           cli_counted(salvage->result.sessions, "session", "sessions"),
+           cli_counted(salvage->result.entries, "entry", "entries"), salvage->result.documents,
+           cli_plural(salvage->result.documents, "version", "versions"));
     printf("%" PRIu64 " deleted %s left out\n", salvage->result.deleted_sessions,
            cli_plural(salvage->result.deleted_sessions, "session", "sessions"));
 }
@@ -736,12 +706,7 @@ static void report_text(const struct salvage *salvage)
 /* Makes a sound store at `out`, prints the report and returns the exit code. salvage.c */
 static int check_salvage(struct check_store *store, const char *out)
 {
-    struct salvage salvage = {
-        .store = store,
-        .checked = store->damages.count,
-        .out = out,
-        .result = WAL_INIT(wal_salvage_result),
-    };
+    static struct salvage salvage;
     const struct wal_salvage_options options = {
         .struct_size = sizeof(options),
         .flags = store->cli->force_network_fs ? (uint32_t)WAL_OPEN_NETWORK_FS : 0,
@@ -749,15 +714,20 @@ static int check_salvage(struct check_store *store, const char *out)
         .report = add_report,
         .ctx = &salvage,
     };
-    struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
     int code;
 
+    salvage = (struct salvage){
+        .store = store,
+        .checked = store->damages.count,
+        .out = out,
+        .result = WAL_INIT(wal_salvage_result),
+    };
     progress_init(&salvage.progress, !store->cli->no_progress);
-    status = wal_salvage(store->path, out, &options, &salvage.result, &error);
+    status = wal_salvage(store->path, out, &options, &salvage.result, store->cli->error);
     progress_clear(&salvage.progress);
     if (status != WAL_OK) {
-        code = cli_report(store->cli, out, status, &error);
+        code = cli_report(store->cli, out, status);
         if (status != WAL_EINVAL && status != WAL_EEXISTS) {
             code = cli_worse_code(CLI_FAILED, code);
         }
@@ -769,7 +739,6 @@ static int check_salvage(struct check_store *store, const char *out)
         }
         code = is_complete(&salvage) ? CLI_OK : CLI_NEGATIVE;
     }
-    free_notes(&salvage);
     return code;
 }
 
@@ -789,19 +758,15 @@ struct request {
 
 static int run(struct cli *cli, const struct request *request)
 {
-    struct check_store store = {
-        .cli = cli,
-        .path = cli->items[0],
-    };
-    int code;
+    static struct check_store store;
 
+    store.cli = cli;
+    store.path = cli->items[0];
     store.jobs = request->jobs == 0 ? 1 : (unsigned)request->jobs;
     store.jobs = store.jobs > JOBS_MAX ? JOBS_MAX : store.jobs;
     store_run(&store);
-    code =
-        request->salvage == NULL ? check_report(&store) : check_salvage(&store, request->salvage);
-    store_deinit(&store);
-    return code;
+    return request->salvage == NULL ? check_report(&store)
+                                    : check_salvage(&store, request->salvage);
 }
 
 /* `count` is the number of operands. */

@@ -18,7 +18,6 @@
 #include "engine/care/damaged_store.h"
 #include "format/index/file_list.h"
 #include "tools/cli/cli.h"
-#include "tools/store_file/file.h"
 
 /* --- damage --------------------------------------------------------------- */
 
@@ -78,7 +77,6 @@ void check_damages_remove(struct check_damages *damages,
 void check_damages_sort(struct check_damages *damages);
 /* Keeps only the items that `other` has too. */
 void check_damages_intersect(struct check_damages *damages, const struct check_damages *other);
-void check_damages_deinit(struct check_damages *damages);
 
 /* --- segments ------------------------------------------------------------- */
 
@@ -130,7 +128,7 @@ struct check_reference {
 /* A segment, and what the check found in it. */
 struct check_segment {
     struct wal__damaged_segment *head;
-    char *path;
+    const struct wal__damaged_store *reader;
     struct check_segment *previous; /* in the chain */
     struct check_segment *next;
     bool has_summaries; /* an index of it was compared with the model */
@@ -219,7 +217,6 @@ bool check_session_is_deleted(const struct check_session *session);
 size_t check_model_count_sessions(const struct check_model *model, bool deleted);
 /* Adds a session whose SESSION record is lost from its summary in an index. */
 void check_model_add_from_index(struct check_model *model, const struct wal__summary *summary);
-void check_model_deinit(struct check_model *model);
 
 /* --- a store -------------------------------------------------------------- */
 
@@ -275,8 +272,10 @@ void check_feature(const struct check_store *store, struct check_segment *segmen
                    const struct check_record *record, uint32_t incompat, const char *what);
 /* The path of a file below the store; the caller frees it. */
 char *check_path(const struct check_store *store, const char *file);
-/* Opens a file below the store. Returns 0 or an errno value, as cli_file_open does. */
-int check_file_open(const struct check_store *store, const char *name, struct cli_file *file);
+/* Opens a file below the store, or that of a segment. Returns 0 or an errno value. */
+int check_file_open(const struct check_store *store, const char *name,
+                    struct wal__damaged_file *file);
+int check_segment_open(const struct check_segment *segment, struct wal__damaged_file *file);
 
 /* Takes the segments of a folder and their chain from the reader, and reports what is damaged in
  * their heads, and which are not in the chain. */
@@ -309,7 +308,6 @@ void check_segment_scan(struct check_segment *segment);
 /* Whether a valid frame is now at the end that the scan found: another process has appended
  * since. */
 bool check_segment_has_grown(const struct check_segment *segment);
-void check_segment_deinit(struct check_segment *segment);
 /* Decodes a SESSION payload in the layout of the segment's format version. */
 enum wal__fmt check_session_decode(const struct check_segment *segment, struct wal__span payload,
                                    struct wal__session_record *record);
@@ -323,8 +321,8 @@ bool check_block_lost(struct check_segment *segment, const struct wal__posting *
 /* Reads payloads again that were not kept. Zeroed it is closed. */
 struct check_payloads {
     const struct check_segment *segment; /* whose file is open; or null */
-    struct cli_file file;
-    struct cli_block block;
+    struct wal__damaged_file file;
+    struct wal__damaged_block block;
 };
 
 /* The payload of a record, valid until the next call; null if it cannot be read. */
@@ -388,7 +386,6 @@ const char *check_pack_index(struct check_segment *segment, const struct wal__pa
 void check_blobs_add_segment(struct check_blobs *blobs, struct check_segment *segment);
 /* Verifies the SHA-256 of all content in store->jobs threads. */
 void check_blobs_verify(struct check_store *store);
-void check_blobs_deinit(struct check_blobs *blobs);
 /* Whether an ENTRY or DOC refers to content; sets its digest and size. */
 bool check_reference_decode(struct wal__span payload, struct check_reference *reference);
 /* Checks every reference of the log to content. */

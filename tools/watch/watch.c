@@ -123,8 +123,7 @@ static enum wal_status view_load(struct view *view, int64_t since_ms, struct wal
 
     options.changed_after = since_ms - 1;
     options.project = cli_slice(view->live->project);
-    for (cli_sessions_open(&list, view->live->store, &options, error);
-         cli_sessions_next(&list, error);) {
+    for (cli_sessions_open(&list, view->live->store, &options, error); cli_sessions_next(&list);) {
         struct live_session *session = live_find(view->live, list.info.id);
 
         if (session != NULL && session->is_selected) {
@@ -323,9 +322,8 @@ static void view_draw(struct view *view, struct screen *screen)
         rate += count_minute(&view->rows[i], now_ms / 1000);
     }
     screen_begin(screen);
-    fprintf(screen->file, "%zu %s, %llu %s in the last minute", view->count,
-            cli_plural(view->count, "session", "sessions"), (unsigned long long)rate,
-            cli_plural(rate, "entry", "entries"));
+    fprintf(screen->file, "%s, %s in the last minute",
+            cli_counted(view->count, "session", "sessions"), cli_counted(rate, "entry", "entries"));
     screen_end_line(screen);
     table_init(&table, screen->file, &terminal,
                TABLE_COLUMNS(TABLE_ID("SESSION"), TABLE_ANY("PROCESS", 18, 12, TABLE_KEEP_END),
@@ -454,12 +452,12 @@ static enum wal_status show(struct view *view, struct screen *screen, bool *pick
 static int print_command(struct live *live, const char *id)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
-    struct wal_error error = CLI_ERROR_INIT;
     struct wal_session *session = NULL;
-    enum wal_status status = wal_session_open(live->store, cli_slice(id), &session, &error);
+    enum wal_status status =
+        wal_session_open(live->store, cli_slice(id), &session, live->cli->error);
 
     if (status == WAL_OK) {
-        status = wal_session_get_info(session, &info, &error);
+        status = wal_session_get_info(session, &info, live->cli->error);
     }
     if (status == WAL_OK) {
         char *command = shown_resume(live->cli, &info);
@@ -469,31 +467,28 @@ static int print_command(struct live *live, const char *id)
         free(command);
     }
     wal_session_close(session);
-    return cli_report(live->cli, id, status, &error);
+    return cli_report(live->cli, id, status);
 }
 
 static int show_screen(struct live *live, struct screen *screen)
 {
-    struct view view = {.live = live};
-    struct wal_error error = CLI_ERROR_INIT;
+    static struct view view;
     bool picked = false;
     int64_t since_ms = live->since_ms > 0 ? live->since_ms : when_now_ms() - HOUR_MS;
-    enum wal_status status = view_load(&view, since_ms, &error);
+    enum wal_status status;
     int code = CLI_OK;
 
+    view.live = live;
+    status = view_load(&view, since_ms, live->cli->error);
     if (status == WAL_OK) {
-        status = show(&view, screen, &picked, &error);
+        status = show(&view, screen, &picked, live->cli->error);
     }
     screen_close(screen);
     if (status != WAL_OK) {
-        code = cli_report(live->cli, live->cli->items[1], status, &error);
+        code = cli_report(live->cli, live->cli->items[1], status);
     } else if (picked) {
         code = print_command(live, view.rows[view.at].id);
     }
-    for (size_t i = 0; i < view.count; i++) {
-        free(view.rows[i].id);
-    }
-    free(view.rows);
     return code;
 }
 
@@ -501,13 +496,7 @@ static int show_screen(struct live *live, struct screen *screen)
 
 static int watch(const struct cli *cli, struct arguments *arguments, struct wal_store *store)
 {
-    struct live live = {.cli = cli,
-                        .path = cli->items[1],
-                        .store = store,
-                        .names = &arguments->sessions,
-                        .project = arguments->project,
-                        .cwd = arguments->cwd,
-                        .since_ms = arguments->since_ms};
+    static struct live live;
     struct screen screen = {.file = NULL};
     bool is_screen =
         !cli->json && !arguments->plain && isatty(STDIN_FILENO) == 1 && cli->terminal->is_terminal;
@@ -517,6 +506,13 @@ static int watch(const struct cli *cli, struct arguments *arguments, struct wal_
         arguments->sessions.items[i] =
             cli_session_id(cli, cli->store, arguments->sessions.items[i]);
     }
+    live = (struct live){.cli = cli,
+                         .path = cli->items[1],
+                         .store = store,
+                         .names = &arguments->sessions,
+                         .project = arguments->project,
+                         .cwd = arguments->cwd,
+                         .since_ms = arguments->since_ms};
     live_open(&live);
     code = is_screen && screen_open(&screen, cli->no_colour) ? show_screen(&live, &screen)
                                                              : walcat_print_live(&live, false);
@@ -535,14 +531,11 @@ int watch_run(struct cli *cli, int argc, char **argv)
         {.name = "plain", .flag = &arguments.plain},
         {.name = NULL},
     };
-    int code;
 
     cli_parse_operands(cli, argc, argv, options, 2, 3);
     if (cli->count == 3) {
         cli->items[1] = cli->items[2]; /* the operand names the store */
     }
     live_use_store(cli, cli->items[1], "cannot be watched without write permission");
-    code = watch(cli, &arguments, cli->store);
-    free(arguments.sessions.items);
-    return code;
+    return watch(cli, &arguments, cli->store);
 }

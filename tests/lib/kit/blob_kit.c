@@ -11,6 +11,7 @@ struct kit_content kit_content(uint64_t seed, uint64_t size, bool compressible)
     uint64_t state = seed * 0x9E3779B97F4A7C15u + 1;
 
     assert_non_null(content.data);
+    test_at_end(free, content.data);
     for (uint64_t i = 0; i < size; i++) {
         uint64_t number = i % 8 == 0 ? kit_random(&state) : state >> (i % 8);
 
@@ -22,7 +23,7 @@ struct kit_content kit_content(uint64_t seed, uint64_t size, bool compressible)
 
 void kit_content_free(struct kit_content *content)
 {
-    free(content->data);
+    assert_true(test_end_now(content->data));
     content->data = NULL;
 }
 

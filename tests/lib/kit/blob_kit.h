@@ -16,7 +16,8 @@ struct kit_content {
     uint64_t size;
 };
 
-/* The same bytes for the same arguments; text that LZ4 makes shorter, or noise. */
+/* The same bytes for the same arguments; text that LZ4 makes shorter, or noise. They are freed when
+ * the test ends, or before. */
 struct kit_content kit_content(uint64_t seed, uint64_t size, bool compressible);
 void kit_content_free(struct kit_content *content);
 struct wal_slice kit_slice(const struct kit_content *content);

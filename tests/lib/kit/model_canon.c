@@ -279,6 +279,7 @@ static char *lines_text(json_t *lines)
         text[size] = '\0';
         free(line);
     }
+    test_at_end(free, text);
     return text;
 }
 
@@ -299,7 +300,7 @@ char *model_kit_canon(const struct model_kit *kit, uint64_t carries,
                       const struct wal__dialect *target)
 {
     uint64_t losses[WAL__FEATURE_COUNT] = {0};
-    struct wal__arena *arena = (void *)(uintptr_t)&kit->memory.arena;
+    struct wal__arena *arena = (void *)(uintptr_t)&kit->memory;
     struct canon canon = {.carries = carries, .lines = json_array()};
     struct wal__model_merge merge = {
         .scratch = arena, .emit = emit, .on_merged = on_merged, .ctx = &canon};
@@ -330,4 +331,11 @@ char *model_kit_canon(const struct model_kit *kit, uint64_t carries,
     text = lines_text(canon.lines);
     json_decref(canon.lines);
     return text;
+}
+
+void model_kit_assert_same(const struct model_kit *one, const struct model_kit *other,
+                           uint64_t carries, const struct wal__dialect *target)
+{
+    assert_string_equal(model_kit_canon(one, carries, target),
+                        model_kit_canon(other, carries, target));
 }

@@ -16,16 +16,30 @@ static const struct wal__json_span none = {NULL, 0};
 
 /* ------------------------------------------------------------- files --- */
 
+/* Room for one item more; until the test ends, as all that the kit allocates. */
+static void *grown(void *items, size_t count, size_t size)
+{
+    void *more;
+
+    if ((count & (count - 1)) != 0) {
+        return items;
+    }
+    more = test_memory((2 * count + 1) * size);
+    if (count > 0) {
+        memcpy(more, items, count * size);
+    }
+    return more;
+}
+
 static struct model_kit_file *add_file(struct model_kit_files *files, const char *path,
                                        bool is_document)
 {
     struct model_kit_file *file;
 
-    files->items = realloc(files->items, (files->count + 1) * sizeof(files->items[0]));
-    assert_non_null(files->items);
+    files->items = grown(files->items, files->count, sizeof(*file));
     file = &files->items[files->count++];
-    *file = (struct model_kit_file){.path = strdup(path), .is_document = is_document};
-    file->data = calloc(1, 1);
+    *file = (struct model_kit_file){.is_document = is_document, .data = test_memory(1)};
+    file->path = strcpy(test_memory(strlen(path) + 1), path);
     return file;
 }
 
@@ -33,8 +47,7 @@ static void append(struct model_kit_file *file, const void *data, size_t size)
 {
     if (file->size + size + 1 > file->capacity) {
         file->capacity = 2 * (file->size + size + 1);
-        file->data = realloc(file->data, file->capacity);
-        assert_non_null(file->data);
+        file->data = memcpy(test_memory(file->capacity), file->data, file->size);
     }
     memcpy(file->data + file->size, data, size);
     file->size += size;
@@ -57,16 +70,6 @@ const struct model_kit_file *model_kit_files_find(const struct model_kit_files *
         }
     }
     return NULL;
-}
-
-void model_kit_files_free(struct model_kit_files *files)
-{
-    for (size_t i = 0; i < files->count; i++) {
-        free(files->items[i].path);
-        free(files->items[i].data);
-    }
-    free(files->items);
-    *files = (struct model_kit_files){.items = NULL};
 }
 
 static bool choose_file(void *ctx, const char *path, enum wal__output_kind kind)
@@ -98,31 +101,15 @@ static bool put_bytes(void *ctx, const void *data, size_t size)
 
 /* ------------------------------------------------------------ memory --- */
 
+/* Exactly the requested size, so that sanitizers detect overruns. */
 static void *more(void *ctx, size_t size, size_t *got)
 {
-    struct model_kit_arena *memory = ctx;
+    void *memory = malloc(size > 0 ? size : 1);
 
-    /* Exactly the requested size, so that sanitizers detect overruns. */
-    if ((memory->count & (memory->count - 1)) == 0) {
-        memory->pieces = realloc(memory->pieces, (2 * memory->count + 1) * sizeof(void *));
-    }
+    (void)ctx;
     *got = size;
-    memory->pieces[memory->count] = malloc(size > 0 ? size : 1);
-    return memory->pieces[memory->count++];
-}
-
-static void arena_init(struct model_kit_arena *memory)
-{
-    *memory = (struct model_kit_arena){.arena = {.alloc_block = more, .ctx = memory}};
-}
-
-static void arena_free(struct model_kit_arena *memory)
-{
-    for (size_t i = 0; i < memory->count; i++) {
-        free(memory->pieces[i]);
-    }
-    free(memory->pieces);
-    arena_init(memory);
+    test_at_end(free, memory);
+    return memory;
 }
 
 /* ----------------------------------------------------------- reading --- */
@@ -174,10 +161,7 @@ static bool take_item(void *ctx, struct wal__model_item *item)
     if (item->kind == WAL__ITEM_HEADER && item->session != NULL) {
         merge_session(&kit->session, item->session);
     }
-    if ((kit->count & (kit->count - 1)) == 0) {
-        kit->items = realloc(kit->items, (2 * kit->count + 1) * sizeof(*item));
-    }
-    assert_non_null(kit->items);
+    kit->items = grown(kit->items, kit->count, sizeof(*item));
     kit->items[kit->count++] = *item;
     if (!item->is_off_branch && item->stream == 0) {
         reading->last = item->id;
@@ -203,7 +187,7 @@ static struct wal__json_span generated_id(struct reading *reading, struct wal__j
                             : snprintf(text, sizeof(text), "\"line-%zu\"", number);
 
     span.size = (size_t)size;
-    return wal__arena_copy(&reading->kit->memory.arena, span);
+    return wal__arena_copy(&reading->kit->memory, span);
 }
 
 /* What the log makes of a line. */
@@ -264,7 +248,7 @@ static void read_line(struct reading *reading, struct wal__json_span text, size_
         uint8_t time[WAL__MODEL_TIME_SIZE];
 
         out.time =
-            wal__arena_copy(&reading->kit->memory.arena, wal__model_time_write(line.time_ms, time));
+            wal__arena_copy(&reading->kit->memory, wal__model_time_write(line.time_ms, time));
     }
     reading->last = none;
     if (reading->dialect->read_ops->line(&reading->reader, &out) != WAL__JSON_OK) {
@@ -324,7 +308,7 @@ static bool scan_documents(void *ctx, const char *prefix,
                            void *each_ctx)
 {
     struct reading *reading = ctx;
-    const struct model_kit_file **found = calloc(reading->files->count + 1, sizeof(*found));
+    const struct model_kit_file **found = test_memory(reading->files->count * sizeof(*found));
     size_t count = 0;
     bool goes_on = true;
 
@@ -339,7 +323,6 @@ static bool scan_documents(void *ctx, const char *prefix,
         struct wal__json_span value = {(const uint8_t *)found[i]->data, found[i]->size};
         goes_on = each(each_ctx, found[i]->path, value);
     }
-    free(found);
     return goes_on;
 }
 
@@ -347,7 +330,7 @@ static void find_live(struct model_kit *kit)
 {
     struct wal__json_span id = kit->head;
 
-    kit->is_live = calloc(kit->count + 1, sizeof(kit->is_live[0]));
+    kit->is_live = test_memory(kit->count * sizeof(kit->is_live[0]));
     for (size_t i = kit->count; i-- > 0;) {
         struct wal__model_item *item = &kit->items[i];
         if (item->is_off_branch || item->kind == WAL__ITEM_HEADER) {
@@ -367,19 +350,18 @@ void model_kit_read(struct model_kit *kit, const char *dialect, const struct mod
     const struct wal__dialect_read_ops *from;
     uint32_t stream = 0;
 
-    *kit = (struct model_kit){.items = NULL};
-    arena_init(&kit->memory);
-    kit->session.id = wal__arena_copy(&kit->memory.arena,
-                                      (struct wal__json_span){(const uint8_t *)"\"session\"", 9});
+    *kit = (struct model_kit){.memory = {.alloc_block = more}};
+    kit->session.id =
+        wal__arena_copy(&kit->memory, (struct wal__json_span){(const uint8_t *)"\"session\"", 9});
     reading.dialect = wal__dialect_find(dialect);
     assert_non_null(reading.dialect);
     from = reading.dialect->read_ops;
-    reading.ids.arena = &kit->memory.arena;
-    reading.parents.arena = &kit->memory.arena;
+    reading.ids.arena = &kit->memory;
+    reading.parents.arena = &kit->memory;
     reading.reader = (struct wal__model_reader){
         .dialect = reading.dialect,
-        .arena = &kit->memory.arena,
-        .scratch = &kit->memory.arena,
+        .arena = &kit->memory,
+        .scratch = &kit->memory,
         .sink = take_item,
         .dialects = wal__dialect_list(),
         .ctx = &reading,
@@ -410,24 +392,9 @@ void model_kit_read(struct model_kit *kit, const char *dialect, const struct mod
 void model_kit_read_text(struct model_kit *kit, const char *dialect, const char *text)
 {
     struct model_kit_files files = {.items = NULL};
-    char *copy;
 
     model_kit_files_add(&files, "file", false, text, strlen(text));
-    copy = files.items[0].data;
-    files.items[0].data = copy;
     model_kit_read(kit, dialect, &files);
-    kit->text = copy; /* spans lie in it */
-    free(files.items[0].path);
-    free(files.items);
-}
-
-void model_kit_free(struct model_kit *kit)
-{
-    arena_free(&kit->memory);
-    free(kit->items);
-    free(kit->is_live);
-    free((void *)(uintptr_t)kit->text);
-    *kit = (struct model_kit){.items = NULL};
 }
 
 /* ----------------------------------------------------------- writing --- */
@@ -436,15 +403,14 @@ bool model_kit_write(const struct model_kit *kit, const char *dialect,
                      struct model_kit_files *files, uint64_t *losses)
 {
     struct wal__model_output output = {.ctx = files, .file = choose_file, .put = put_bytes};
-    struct model_kit_arena memory;
+    struct wal__arena memory = {.alloc_block = more};
     struct wal__model_writer writer = {
         .dialect = wal__dialect_find(dialect), .session = &kit->session, .output = &output};
     bool has_branches;
     bool is_done;
 
-    arena_init(&memory);
-    writer.arena = &memory.arena;
-    writer.scratch = &memory.arena;
+    writer.arena = &memory;
+    writer.scratch = &memory;
     assert_non_null(writer.dialect);
     assert_non_null(writer.dialect->write_ops);
     has_branches = (writer.dialect->write_ops->carries & WAL__CARRIES(BRANCHES)) != 0;
@@ -452,7 +418,7 @@ bool model_kit_write(const struct model_kit *kit, const char *dialect,
     for (size_t i = 0; is_done && i < kit->count; i++) {
         struct wal__model_item item = kit->items[i];
         struct wal__model_block *blocks =
-            wal__arena_alloc(&memory.arena, (item.block_count + 1) * sizeof(blocks[0]));
+            wal__arena_alloc(&memory, (item.block_count + 1) * sizeof(blocks[0]));
         if (item.block_count > 0) {
             memcpy(blocks, item.blocks, item.block_count * sizeof(blocks[0]));
         }
@@ -467,6 +433,5 @@ bool model_kit_write(const struct model_kit *kit, const char *dialect,
     if (losses != NULL) {
         memcpy(losses, writer.losses, sizeof(writer.losses));
     }
-    arena_free(&memory);
     return is_done;
 }

@@ -2,7 +2,7 @@
  * model_kit.h - sessions of any dialect in memory, read, written and compared.
  *
  * Files are read as an import reads them: ids, parents and the head are those that the log would
- * have.
+ * have. All that is allocated is freed when the test ends.
  */
 #ifndef AGENTWAL_TESTS_LIB_KIT_MODEL_KIT_H
 #define AGENTWAL_TESTS_LIB_KIT_MODEL_KIT_H
@@ -30,23 +30,15 @@ void model_kit_files_add(struct model_kit_files *files, const char *path, bool i
 /* The file whose path ends so, or NULL. */
 const struct model_kit_file *model_kit_files_find(const struct model_kit_files *files,
                                                   const char *end);
-void model_kit_files_free(struct model_kit_files *files);
-
-struct model_kit_arena {
-    struct wal__arena arena;
-    void **pieces;
-    size_t count;
-};
 
 struct model_kit {
-    struct model_kit_arena memory;
+    struct wal__arena memory;
     struct wal__model_session session;
     struct wal__model_item *items;
     size_t count;
     bool *is_live; /* on the way to the head */
     struct wal__json_span head;
-    size_t damaged;   /* lines that are no JSON */
-    const char *text; /* copy of all files, which spans lie in */
+    size_t damaged; /* lines that are no JSON */
 };
 
 /* Reads a session; zeroes *kit first. Fails the test where it cannot. */
@@ -60,10 +52,10 @@ void model_kit_read_text(struct model_kit *kit, const char *dialect, const char 
 bool model_kit_write(const struct model_kit *kit, const char *dialect,
                      struct model_kit_files *files, uint64_t *losses);
 
-/* Canonical JSON, a line an item, without what is not carried; to be freed. */
+/* Canonical JSON, a line an item, without what is not carried. */
 char *model_kit_canon(const struct model_kit *kit, uint64_t carries,
                       const struct wal__dialect *target);
-
-void model_kit_free(struct model_kit *kit);
+void model_kit_assert_same(const struct model_kit *one, const struct model_kit *other,
+                           uint64_t carries, const struct wal__dialect *target);
 
 #endif

@@ -293,12 +293,19 @@ void kit_append_all(struct wal_session *session, const char *ids)
     free(copy);
 }
 
+struct wal_session *kit_create_filled(struct wal_store *store, const char *id, const char *ids)
+{
+    struct wal_session *session = kit_create(store, id);
+
+    kit_append_all(session, ids);
+    return session;
+}
+
 struct kit_bench kit_bench(const char *ids)
 {
     struct kit_bench bench = {.store = kit_store()};
 
-    bench.session = kit_create(bench.store, "s");
-    kit_append_all(bench.session, ids);
+    bench.session = kit_create_filled(bench.store, "s", ids);
     return bench;
 }
 

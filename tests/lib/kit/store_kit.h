@@ -51,6 +51,8 @@ struct wal_store *kit_store(void);
 struct wal_store *kit_open(const char *path, uint32_t flags);
 void kit_close(struct wal_store *store);
 struct wal_session *kit_create(struct wal_store *store, const char *id);
+/* With these entries, as kit_append_all. */
+struct wal_session *kit_create_filled(struct wal_store *store, const char *id, const char *ids);
 struct wal_session *kit_create_titled(struct wal_store *store, const char *id, const char *title);
 struct wal_session *kit_create_with(struct wal_store *store,
                                     const struct wal_session_options *options);

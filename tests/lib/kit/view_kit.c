@@ -96,6 +96,20 @@ void view_kit_message(struct wal_session *session, unsigned id, unsigned parent,
     assert_done(wal_append(session, &entry, 1, NULL, NULL, kit_error()));
 }
 
+#undef wal_view_close
+
+static void end_view(void *view)
+{
+    wal_view_close(view);
+}
+
+void view_kit_close(struct wal_view *view)
+{
+    if (!test_end_now(view)) {
+        wal_view_close(view);
+    }
+}
+
 struct wal_view *view_kit_open(struct wal_store *store, struct wal_session *session,
                                const char *dialect, const char *root)
 {
@@ -104,6 +118,7 @@ struct wal_view *view_kit_open(struct wal_store *store, struct wal_session *sess
     struct wal_view *view = NULL;
 
     assert_ok(wal_view_open(store, session, &options, &view, NULL));
+    test_at_end(end_view, view);
     return view;
 }
 
@@ -121,7 +136,7 @@ struct wal_view_flush_result view_kit_export(struct wal_store *store, struct wal
     struct wal_view *view = view_kit_open(store, session, dialect, root);
     struct wal_view_flush_result report = view_kit_flush(view);
 
-    wal_view_close(view);
+    view_kit_close(view);
     return report;
 }
 

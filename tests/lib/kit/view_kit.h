@@ -26,6 +26,7 @@ void view_kit_line(struct wal_session *session, unsigned id, unsigned parent, co
 void view_kit_message(struct wal_session *session, unsigned id, unsigned parent, const char *role,
                       const char *text);
 
+/* It is closed when the test ends, or before. */
 struct wal_view *view_kit_open(struct wal_store *store, struct wal_session *session,
                                const char *dialect, const char *root);
 
@@ -55,5 +56,8 @@ bool view_kit_contains(const char *directory, const char *text);
 /* The path of the view's main file, until the next call on the view. */
 const char *view_kit_path(struct wal_view *view);
 void view_kit_write(const char *path, const char *data, size_t size, bool appends);
+
+void view_kit_close(struct wal_view *view);
+#define wal_view_close view_kit_close
 
 #endif

@@ -6,11 +6,26 @@
 #include <dirent.h>
 #include <sys/stat.h>
 
+#undef wal_search_close
+
+static void end_search(void *search)
+{
+    wal_search_close(search);
+}
+
+void kit_search_close(struct wal_search *search)
+{
+    if (!test_end_now(search)) {
+        wal_search_close(search);
+    }
+}
+
 struct wal_search *kit_search(struct wal_store *store)
 {
     struct wal_search *search = NULL;
 
     assert_ok(wal_search_open(store, NULL, &search, NULL));
+    test_at_end(end_search, search);
     return search;
 }
 
@@ -73,7 +88,7 @@ const char *kit_hits_anew(const char *text)
     struct wal_search *search = kit_search(store);
     const char *hits = kit_hits(search, text);
 
-    wal_search_close(search);
+    kit_search_close(search);
     kit_close(store);
     return hits;
 }

@@ -9,7 +9,10 @@
 #include "agentwal/search.h"
 #include "tests/lib/kit/store_kit.h"
 
+/* It is closed when the test ends, or before. */
 struct wal_search *kit_search(struct wal_store *store);
+void kit_search_close(struct wal_search *search);
+#define wal_search_close kit_search_close
 
 /* Appends a message of a role with a text, that has no character to escape. */
 void kit_say(struct wal_session *session, const char *id, const char *role, const char *text);

@@ -261,6 +261,9 @@ bool ledger_descends(const struct ledger *ledger, uint32_t session, uint32_t fro
 /* Reads everything and compares; *view may be null. */
 void ledger_check(const struct ledger *ledger, struct wal_store *store, enum ledger_loss loss,
                   struct ledger_view *view);
+/* Compares what indexes and the catalogue count of each session with its records. Not after damage
+ * to a rewritten segment, whose index says what was there. counts.c */
+void ledger_check_counts(struct wal_store *store);
 /* The memory of comparisons, for ledger_look. */
 struct ledger_checker *ledger_checker_create(void);
 void ledger_checker_destroy(struct ledger_checker *checker);

@@ -207,6 +207,7 @@ uint64_t sched__check_all(struct sched_process *process, bool settles)
         return 0;
     }
     ledger_check(&sched->ledger, process->store, LEDGER_NO_LOSS, &view);
+    ledger_check_counts(process->store);
     note_visible(sched, &view, NULL, NULL);
     for (uint32_t i = 0; i < sched->ledger.session_count && !sched->failed; i++) {
         check_session(process, i, &view);

@@ -94,6 +94,7 @@ struct sched_process {
     const void *page;         /* of LOCK, as this process has it mapped */
     uint64_t blocked_byte;    /* that it could not lock, 0: none */
     uint64_t blocked_ns;      /* since then */
+    bool blocked_by_fold;     /* by who writes the catalogue, since the call began */
     uint64_t open_started_ns; /* when it began to open the store */
     uint64_t last_polled_ns;  /* at the last look */
     /* The injected faults. */

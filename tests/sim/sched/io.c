@@ -92,6 +92,7 @@ static void track_lock(struct sched_process *process, uint64_t byte, enum wal__i
  * that is no reason for WAL_ELOCKED, one before may be. */
 static void track_blocked(struct sched_process *process, uint64_t byte)
 {
+    process->blocked_by_fold |= byte == WAL__LOCK_CATALOGUE;
     if (byte == WAL__LOCK_INDEX || byte == WAL__LOCK_INDEX + 1 ||
         (byte == WAL__LOCK_CATALOGUE && process->blocked_byte != 0)) {
         return;

@@ -678,6 +678,10 @@ static void check_locked(struct sched_process *process, const struct wal_error *
     }
     /* One that runs may itself wait for the one that is stopped. */
     most = holder != NULL && !holder->stopped ? limit * RUNNING_HOLDER : limit;
+    /* One that is stopped before it has published its name may be about to. */
+    if (holder != NULL && holder->stopped && (uint32_t)error->holder != holder->id) {
+        most += (uint64_t)process->timeout_ms * 1000000;
+    }
     /* wal_close may wait twice: to heal what it syncs, which another process does meanwhile, and to
      * write the commit mark. */
     most *= strcmp(what, "closing") == 0 ? 2 : 1;

@@ -35,6 +35,7 @@ struct sched_options {
     bool append_heals;  /* an append heals a store that is poisoned */
     bool with_blobs;    /* payloads out of line, so that there are blobs */
     bool compacts;      /* processes compact the store too */
+    bool folds;         /* a catalogue is written at each end of a segment */
     bool replaces;      /* processes remove a session that others append to */
     bool prints_trace;  /* prints every call */
     /* Called as each process begins, or null. */

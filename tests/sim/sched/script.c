@@ -69,6 +69,10 @@ bool sched__open(struct sched_process *process)
         return false;
     }
     process->read_only = process->store->core.env.read_only;
+    if (process->sched->options.folds) {
+        process->store->core.fold.slots_min = 1;
+        process->store->core.fold.loaded_max = 1;
+    }
     memset(process->seen, 0, sizeof(process->seen));
     return true;
 }
@@ -606,11 +610,11 @@ void sched__close_all(struct sched_process *process)
  * superseded: no answer of any process changes by it.
  */
 
-/* Whether it waited for a process that is about to name content, or may be, as it is stopped: for
- * up to 10 s, whatever the timeout. */
+/* Whether it waited for a process that is about to name content, or may be, as it is stopped, or
+ * for one that writes the catalogue: for up to 10 s, whatever the timeout. */
 static bool is_kept_waiting(const struct sched_process *process)
 {
-    return process->blocked_byte == WAL__LOCK_CONTENT ||
+    return process->blocked_by_fold || process->blocked_byte == WAL__LOCK_CONTENT ||
            process->blocked_byte == WAL__LOCK_CONTENT + 1;
 }
 
@@ -635,6 +639,7 @@ static void sched__step_compact(struct sched_process *process)
 
     options.flags = sched__random(&process->read_random, 2) == 0 ? WAL_STORE_COMPACT_ERASE : 0;
     process->blocked_byte = 0;
+    process->blocked_by_fold = false;
     status = wal_store_compact(process->store, &options, &result, &error);
     if (status == WAL_ELOCKED && is_kept_waiting(process)) {
         return;

@@ -106,6 +106,23 @@ TEST(sched_compact_contents)
     assert_int_equal(sched_main("test_sched_compact_contents", &options), 0);
 }
 
+/* Of three processes one replaces segments, another ends the tail meanwhile, and each writes the
+ * catalogue of what it has loaded. */
+TEST(sched_compact_fold)
+{
+    static const uint64_t known[] = {6000597, 6184248};
+    const struct sched_options options = {.known = known,
+                                          .known_count = sizeof(known) / sizeof(known[0]),
+                                          .seed = 10000000,
+                                          .processes = 3,
+                                          .few_switches = false,
+                                          .append_heals = true,
+                                          .compacts = true,
+                                          .folds = true};
+
+    assert_int_equal(sched_main("test_sched_compact_fold", &options), 0);
+}
+
 /* An importer that deletes a session and creates it again, and a retainer that moves it to the
  * trash, while others append to it. */
 TEST(sched_replace)

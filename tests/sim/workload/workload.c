@@ -338,6 +338,9 @@ uint64_t workload_recover(struct workload *workload, enum ledger_loss loss,
         ledger_fail("a crash is taken for a loss of content");
     }
     ledger_check(workload->ledger, actor->store, loss, view);
+    if (!workload->has_damage) {
+        ledger_check_counts(actor->store);
+    }
     ledger_resolve(workload->ledger, view);
     digest = view->digest;
     free(view);

@@ -166,8 +166,7 @@ static void append_durable(struct wal_session *session, const char *id)
 /* The last group of a store in use does not say that it is durable. */
 KIT_TEST(backup__of_a_store_in_use_is_all_durable)
 {
-    struct wal_store *store = kit_store();
-    struct wal_session *session = kit_create(store, "s");
+    struct wal_session *session = kit_create(kit_store(), "s");
 
     append_durable(session, "a");
     kit_back_up("store", "copy");

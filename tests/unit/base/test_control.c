@@ -4,6 +4,7 @@
  */
 #include "tests/lib/kit/store_kit.h"
 
+#include <limits.h>
 #include <pthread.h>
 #include <time.h>
 
@@ -183,6 +184,59 @@ KIT_TEST(control__lock_freed_before_sleeping_is_taken)
     members->second.env = &env;
     waits = 0;
     assert_ok(wal__control_lock(&members->first, APPEND_LOCK, 0, NULL));
+    assert_ok(wal__control_lock(&members->second, APPEND_LOCK, 0, NULL));
+    assert_int_equal(waits, 0);
+    wal__control_unlock(&members->second, APPEND_LOCK, 0);
+    members->second.env = &members->env;
+    wal__control_close(&members->second);
+    wal__control_close(&members->first);
+    free(members);
+}
+
+static uint64_t busy_now;
+
+static uint64_t busy_clock(void *ctx)
+{
+    (void)ctx;
+    return busy_now;
+}
+
+/* The holder, which has no processor before it says who it is, frees the lock during the wait that
+ * `waits` counts down to. */
+static void busy_wait(void *ctx, const uint32_t *word, uint32_t expected, uint64_t timeout_ns)
+{
+    (void)ctx;
+    (void)word;
+    (void)expected;
+    busy_now += timeout_ns;
+    if (--waits == 0) {
+        wal__control_unlock(&freeing->first, APPEND_LOCK, 0);
+    }
+}
+
+KIT_TEST(control__holder_without_a_name_is_waited_for_once_more)
+{
+    struct members *members = begin();
+    struct wal__env env;
+
+    join(members);
+    freeing = members;
+    freeing_io = wal__io_posix;
+    freeing_io.monotonic_ns = busy_clock;
+    freeing_io.futex_wait = busy_wait;
+    env = members->env;
+    env.io = &freeing_io;
+    members->second.env = &env;
+    assert_ok(wal__control_lock(&members->first, APPEND_LOCK, 0, NULL));
+    atomic_store(&members->first.page->logs[0].append_holder, 0);
+    busy_now = 1;
+    waits = INT_MAX;
+    assert_int_equal(wal__control_lock(&members->second, APPEND_LOCK, 0, &members->error),
+                     WAL_ELOCKED);
+    assert_error(&members->error, WAL_ELOCKED, "another process holds");
+    assert_int_equal(members->error.holder, 0);
+    assert_in_range(busy_now, UINT64_C(2000000) * TIMEOUT_MS, UINT64_C(2500000) * TIMEOUT_MS);
+    waits = 2 * TIMEOUT_MS / 5 - 1;
     assert_ok(wal__control_lock(&members->second, APPEND_LOCK, 0, NULL));
     assert_int_equal(waits, 0);
     wal__control_unlock(&members->second, APPEND_LOCK, 0);

@@ -643,12 +643,11 @@ KIT_TEST(header__each_damaged_byte_is_detected)
 KIT_TEST(compact__removes_the_index_of_a_replaced_segment)
 {
     struct wal_store *store = kit_store();
-    struct wal_session *session = kit_create(store, "s");
     struct wal_segment_info segment;
     char text[128];
     char deep[128];
 
-    kit_append_all(session, "a b");
+    (void)kit_create_filled(store, "s", "a b");
     segment = first_segment(store);
     put_index("store", &segment, WAL__SEARCH_TEXT, text);
     put_index("store", &segment, WAL__SEARCH_DEEP, deep);
@@ -669,9 +668,8 @@ KIT_TEST(compact__removes_unfinished_and_damaged_files)
         "store/index/00000000000000ff.fts",
     };
     struct wal_store *store = kit_store();
-    struct wal_session *session = kit_create(store, "s");
 
-    kit_append_all(session, "a b");
+    (void)kit_create_filled(store, "s", "a b");
     for (size_t i = 0; i < sizeof(gone) / sizeof(gone[0]); i++) {
         kit_write_file(gone[i], "canary", 6);
     }
@@ -700,10 +698,9 @@ KIT_TEST(compact__draft_that_gets_its_name_is_removed)
 {
     const struct wal_open_options options = {.struct_size = sizeof(options)};
     struct wal_store *store = kit_store();
-    struct wal_session *session = kit_create(store, "s");
+    struct wal_session *session = kit_create_filled(store, "s", "a b");
     struct wal__io io = wal__io_posix;
 
-    kit_append_all(session, "a b");
     wal_session_close(session);
     kit_close(store);
     io.unlink = unlink_late;
@@ -719,11 +716,10 @@ KIT_TEST(compact__index_that_cannot_be_removed)
 {
     static const char path[] = "store/index/00000000000000ff.fts";
     struct wal_store *store = kit_store();
-    struct wal_session *session = kit_create(store, "s");
     struct wal_store_compact_options options = WAL_INIT(wal_store_compact_options);
     struct wal_error error = KIT_ERROR;
 
-    kit_append_all(session, "a b");
+    (void)kit_create_filled(store, "s", "a b");
     assert_int_equal(mkdir(path, 0700), 0); /* a directory in its place */
     assert_ok(wal_store_compact(store, &options, NULL, NULL));
     options.flags = WAL_STORE_COMPACT_ERASE;
@@ -734,11 +730,10 @@ KIT_TEST(compact__index_that_cannot_be_removed)
 KIT_TEST(backup__removes_the_index_of_a_replaced_segment)
 {
     struct wal_store *store = kit_store();
-    struct wal_session *session = kit_create(store, "s");
     struct wal_segment_info segment;
     char path[128];
 
-    kit_append_all(session, "a b");
+    (void)kit_create_filled(store, "s", "a b");
     assert_ok(wal_store_backup(store, "copy", NULL, NULL, NULL));
     segment = first_segment(store);
     put_index("copy", &segment, WAL__SEARCH_TEXT, path);

@@ -31,11 +31,10 @@ static void append_many(struct wal_session *session, uint32_t count)
 KIT_TEST(compact__resent_entry_that_was_erased_is_a_duplicate)
 {
     struct wal_store *store = kit_store();
-    struct wal_session *session = kit_create(store, "s");
+    struct wal_session *session = kit_create_filled(store, "s", "a b");
     struct wal_append_result result = {.struct_size = sizeof(result)};
     struct wal_entry entry = kit_entry("a", NULL, "{\"id\":\"a\"}");
 
-    kit_append_all(session, "a b");
     kit_redact(session, "a");
     assert_int_equal(kit_compact(store, WAL_STORE_COMPACT_ERASE).erased_records, 1);
     assert_ok(kit_try_append(session, &entry, &result, kit_error()));
@@ -52,13 +51,12 @@ KIT_TEST(compact__erased_compaction_still_begins_the_branch)
     struct wal_entry_cursor_options since = {.struct_size = sizeof(since),
                                              .flags = WAL_ENTRY_CURSOR_SINCE_COMPACTION};
     struct wal_store *store = kit_store();
-    struct wal_session *session = kit_create(store, "s");
+    struct wal_session *session = kit_create_filled(store, "s", "a b c");
     struct wal_compact_options options = {.struct_size = sizeof(options),
                                           .first_kept = kit_text("b"),
                                           .summary = kit_text("a secret")};
     struct wal_append_result result = {.struct_size = sizeof(result)};
 
-    kit_append_all(session, "a b c");
     assert_ok(wal_session_compact(session, &options, NULL, &result, NULL));
     kit_redact(session, result.last_id);
     kit_append(session, "d", NULL);
@@ -110,11 +108,10 @@ KIT_TEST(compact__pinned_slices_stay)
 KIT_TEST(compact__other_handle_whose_tail_was_rewritten)
 {
     struct wal_store *store = kit_store();
-    struct wal_session *session = kit_create(store, "s");
+    struct wal_session *session = kit_create_filled(store, "s", "a b");
     struct wal_store *other;
     struct wal_session *seen;
 
-    kit_append_all(session, "a b");
     (void)kit_compact(store, 0);
     kit_append(session, "c", NULL);
     other = kit_open("store", 0);
@@ -240,11 +237,10 @@ KIT_TEST(compact__index_of_a_rewritten_segment_is_lost)
 KIT_TEST(compact__index_lost_and_source_deleted)
 {
     struct wal_store *store = kit_store();
-    struct wal_session *session = kit_create(store, "s");
+    struct wal_session *session = kit_create_filled(store, "s", "a b c");
     struct wal_session *fork;
     struct wal_session *last;
 
-    kit_append_all(session, "a b c");
     fork = kit_fork(session, "b", "f");
     kit_append(fork, "x", NULL);
     assert_ok(wal_session_delete(session, NULL));

@@ -649,8 +649,7 @@ KIT_TEST(erase__no_file_has_it_after_an_earlier_compaction)
 /* A line may have any bytes: they are no text that a title could be from. */
 KIT_TEST(erase__line_that_is_no_text_gave_no_title)
 {
-    struct wal_store *store = kit_store();
-    struct wal_session *session = kit_create_titled(store, "s", "kept");
+    struct wal_session *session = kit_create_titled(kit_store(), "s", "kept");
     struct wal_entry entry = kit_entry("a", NULL, NULL);
 
     entry.flags = WAL_ENTRY_LINE;

@@ -91,7 +91,6 @@ KIT_TEST(pack__first_content_of_another_handle_goes)
 
     (void)put_of_records(kit_store(), &content, NULL);
     assert_int_equal(kit_compact(store, 0).dropped_contents, 1);
-    kit_content_free(&content);
 }
 
 KIT_TEST(pack__content_of_a_caller_stays)
@@ -112,8 +111,6 @@ KIT_TEST(pack__content_of_a_caller_stays)
     (void)kit_compact(store, WAL_STORE_COMPACT_ERASE);
     kit_check_blob(store, first, &small);
     kit_check_blob(store, second, &large);
-    kit_content_free(&small);
-    kit_content_free(&large);
 }
 
 /* The caller relies on what a record made: it is then the caller's too. */
@@ -132,8 +129,6 @@ KIT_TEST(pack__content_of_records_that_a_caller_puts_stays)
     (void)kit_compact(store, WAL_STORE_COMPACT_ERASE);
     kit_check_blob(store, first, &small);
     kit_check_blob(store, second, &large);
-    kit_content_free(&small);
-    kit_content_free(&large);
 }
 
 KIT_TEST(pack__payloads_stay_as_long_as_their_entries)
@@ -239,9 +234,8 @@ KIT_TEST(pack__files_of_deleted_checkpoints_that_forks_see)
 /* A version of the content: some bytes of it are others. */
 static struct kit_content version_of(const struct kit_content *content)
 {
-    struct kit_content version = {malloc(content->size), content->size};
+    struct kit_content version = {test_memory(content->size), content->size};
 
-    assert_non_null(version.data);
     memcpy(version.data, content->data, content->size);
     version.data[100] ^= 1;
     return version;
@@ -275,8 +269,6 @@ KIT_TEST(pack__a_delta_whose_base_goes_is_encoded_anew)
     assert_false(has(store, based.bytes));
     assert_int_equal(depth_of(store, &digest), 0);
     kit_check_blob(store, digest.bytes, &version);
-    kit_content_free(&base);
-    kit_content_free(&version);
 }
 
 /* --- guards ------------------------------------------------------------- */
@@ -301,7 +293,6 @@ KIT_TEST(pack__a_guard_makes_the_compaction_wait)
     wal_blob_discard(writer);
     (void)kit_compact(store, 0);
     kit_check_blob(store, digest, &content);
-    kit_content_free(&content);
 }
 
 /* Content for a checkpoint: it stays while the writer is there, then as long as the checkpoint of a
@@ -339,7 +330,6 @@ KIT_TEST(pack__content_that_is_to_be_named)
     wal_session_close(session);
     (void)kit_compact(store, WAL_STORE_COMPACT_ERASE);
     assert_false(has(store, file.digest));
-    kit_content_free(&content);
 }
 
 /* While segments are condemned nothing in them is found in order to be named, and everything is
@@ -371,7 +361,6 @@ KIT_TEST(pack__condemned_content_is_stored_again)
     assert_int_equal(again.new_blobs, 0); /* it is there since the claim */
     wal__content_absolve(&store->core.control);
     kit_check_blob(store, digest.bytes, &content);
-    kit_content_free(&content);
 }
 
 /* --- what stays without what it needs ----------------------------------- */
@@ -435,7 +424,6 @@ KIT_TEST(pack__a_list_stays_and_its_chunks_go)
     assert_true(has(store, digest.bytes));
     check_incomplete(store, &digest);
     check_append(store, payload);
-    kit_content_free(&filler);
     free(payload);
 }
 
@@ -462,9 +450,6 @@ KIT_TEST(pack__a_delta_stays_and_its_base_goes)
                            WAL__BLOB_OF_CALLER, &digest, &again, NULL));
     assert_int_equal(again.new_blobs, 1);
     kit_check_blob(store, digest.bytes, &version);
-    kit_content_free(&filler);
-    kit_content_free(&base);
-    kit_content_free(&version);
 }
 
 static void *run_compact(void *ctx)
@@ -534,6 +519,52 @@ static void compact_in_child(bool is_killed)
     assert_true(is_killed || WEXITSTATUS(result) == 0);
 }
 
+static struct wal_store *compacting;
+static uint32_t opens_left; /* of files of the pack, before its tail is ended and replaced */
+
+static enum wal_status open_late(void *ctx, const char *path, int flags, struct wal__file **file,
+                                 int *sys_errno)
+{
+    if (compacting != NULL && strstr(path, "/pack") != NULL && opens_left-- == 0) {
+        struct wal_store *store = compacting;
+
+        compacting = NULL;
+        assert_ok(wal__blob_store_rotate(&store->core.blobs, NULL));
+        assert_int_not_equal(compact_some(store, 0, 0).rewritten, 0);
+    }
+    return wal__io_posix.open(ctx, path, flags, file, sys_errno);
+}
+
+/* Before each of the files that it opens. */
+KIT_TEST(pack__tail_is_replaced_while_another_opens_the_store)
+{
+    const struct wal_open_options options = {.struct_size = sizeof(options)};
+    struct wal__io io = wal__io_posix;
+    struct wal_store *other = NULL;
+    uint32_t nth = 0;
+
+    io.open = open_late;
+    while (compacting == NULL) {
+        struct wal_store *store = kit_store();
+        struct kit_content dead = kit_content(2 * nth + 1, BIG, false);
+        struct kit_content kept = kit_content(2 * nth + 2, BIG, false);
+        uint8_t digest[WAL_DIGEST_SIZE];
+
+        (void)put_of_records(store, &dead, NULL);
+        kit_put_blob(store, &kept, digest);
+        compacting = store;
+        opens_left = nth++;
+        assert_done(wal__store_open("store", &options, &wal__heap_libc, &io, &other, kit_error()));
+        kit_check_blob(other, digest, &kept);
+        kit_close(other);
+        kit_close(store);
+        kit_content_free(&dead);
+        kit_content_free(&kept);
+    }
+    assert_in_range(nth, 4, 100);
+    compacting = NULL;
+}
+
 /* What it replaced is not known to a process that has looked before. */
 KIT_TEST(pack__a_compaction_was_killed_before_others_knew)
 {
@@ -550,7 +581,6 @@ KIT_TEST(pack__a_compaction_was_killed_before_others_knew)
     compact_in_child(true);
     compact_in_child(false); /* which finds nothing to replace */
     check_append(store, payload);
-    kit_content_free(&filler);
     free(payload);
 }
 
@@ -622,5 +652,4 @@ KIT_TEST(pack__again_changes_nothing)
     assert_int_equal(kit_compact(store, 0).rewritten, 0);
     assert_int_equal(kit_compact(store, WAL_STORE_COMPACT_DRY_RUN).rewritten, 0);
     kit_check_blob(store, digest, &content);
-    kit_content_free(&content);
 }

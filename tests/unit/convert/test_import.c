@@ -984,6 +984,11 @@ static int32_t on_project(void *ctx, struct wal_slice directory, char *project, 
     return 0;
 }
 
+static void end_follow(void *follow)
+{
+    wal_import_follow_close(follow);
+}
+
 static struct wal_import_follow *follow_path(struct wal_store *store, const char *path)
 {
     const struct wal_slice paths[] = {kit_text(path)};
@@ -997,6 +1002,7 @@ static struct wal_import_follow *follow_path(struct wal_store *store, const char
     options.project = on_project;
     options.ctx = &projects_named;
     assert_ok(wal_import_follow_open(store, paths, 1, &options, &follow, NULL));
+    test_at_end(end_follow, follow);
     assert_ok(wal_import_follow_next(follow, 0, &result, NULL));
     return follow;
 }
@@ -1075,7 +1081,6 @@ KIT_TEST(follow__file_that_grows)
     wait_for(follow, store, "a", 5);
     assert_int_equal(info_of(follow).scans, 1);
     assert_int_equal(info_of(follow).is_scanning, 0);
-    wal_import_follow_close(follow);
 }
 
 KIT_TEST(follow__folder_of_projects_that_is_a_link)
@@ -1097,7 +1102,6 @@ KIT_TEST(follow__folder_of_projects_that_is_a_link)
     add_rows("other", "b", 1, 2);
     wait_for(follow, store, "b", 2);
     assert_int_equal(info_of(follow).is_scanning, 0);
-    wal_import_follow_close(follow);
 }
 
 /* By the first import, and by what follows it. */
@@ -1121,7 +1125,6 @@ KIT_TEST(follow__project_is_named_by_the_caller)
         assert_slice(kit_info(session).project, "project of /srv/app");
         wal_session_close(session);
     }
-    wal_import_follow_close(follow);
 }
 
 KIT_TEST(follow__incomplete_line_waits_for_its_end)
@@ -1142,7 +1145,6 @@ KIT_TEST(follow__incomplete_line_waits_for_its_end)
     /* A new file of an incomplete line is no session yet. */
     add_text(PROJECT, "b.jsonl", row);
     assert_int_equal(settle(follow), 0);
-    wal_import_follow_close(follow);
 }
 
 /* A client may write the newline with the next line, and there is no next line at the end. */
@@ -1170,7 +1172,6 @@ KIT_TEST(follow__last_line_without_a_newline)
     assert_int_equal(count_entries(store, "a"), 3);
     add_text(PROJECT, "a.jsonl", row_of("a", 4) + 40);
     wait_for(follow, store, "a", 4);
-    wal_import_follow_close(follow);
 }
 
 KIT_TEST(follow__new_files_and_folders)
@@ -1194,7 +1195,6 @@ KIT_TEST(follow__new_files_and_folders)
              "{\"type\":\"session\",\"version\":3,\"id\":\"p\",\"timestamp\":"
              "\"2026-02-03T09:00:00.000Z\",\"cwd\":\"/srv\"}\n");
     wait_for(follow, store, "p", 1);
-    wal_import_follow_close(follow);
 }
 
 KIT_TEST(follow__other_files_are_left_out)
@@ -1213,7 +1213,6 @@ KIT_TEST(follow__other_files_are_left_out)
     assert_int_equal(symlink("../../.credentials.json", PROJECT "/l.jsonl"), 0);
     assert_int_equal(settle(follow), 0);
     assert_int_equal(count_sessions(store), 1);
-    wal_import_follow_close(follow);
 }
 
 KIT_TEST(follow__renamed_and_removed)
@@ -1245,7 +1244,6 @@ KIT_TEST(follow__renamed_and_removed)
     assert_int_equal(settle(follow), 0);
     assert_int_equal(count_entries(store, "r"), 2);
     assert_int_equal(count_sessions(store), 3);
-    wal_import_follow_close(follow);
 }
 
 KIT_TEST(follow__folder_that_leaves_is_not_watched)
@@ -1270,7 +1268,6 @@ KIT_TEST(follow__folder_that_leaves_is_not_watched)
     wait_for(follow, store, "a", 3);
     wait_for(follow, store, "b", 1);
     assert_int_equal(info_of(follow).folders, folders);
-    wal_import_follow_close(follow);
 }
 
 KIT_TEST(follow__argument_that_is_a_file)
@@ -1285,7 +1282,6 @@ KIT_TEST(follow__argument_that_is_a_file)
     add_rows("plain", "a", 2, 2);
     wait_for(follow, store, "a", 2);
     assert_int_equal(count_sessions(store), 1);
-    wal_import_follow_close(follow);
 }
 
 KIT_TEST(follow__argument_that_is_created_later)
@@ -1299,7 +1295,6 @@ KIT_TEST(follow__argument_that_is_created_later)
     wait_for(follow, store, "a", 2);
     add_rows(PROJECT, "a", 3, 3);
     wait_for(follow, store, "a", 3);
-    wal_import_follow_close(follow);
 }
 
 KIT_TEST(follow__storage_of_opencode)
@@ -1328,7 +1323,6 @@ KIT_TEST(follow__storage_of_opencode)
         assert_ok(wal_session_get_info(session, &info, NULL));
     }
     assert_int_equal(info.documents, 2);
-    wal_import_follow_close(follow);
 }
 
 /* ------------------------------------------------------------- failures --- */
@@ -1367,7 +1361,6 @@ KIT_TEST(follow__lost_events_scan_everything)
     /* The new folder is watched too. */
     add_rows("home/.claude/projects/-new", "b", 2, 2);
     wait_for(follow, store, "b", 2);
-    wal_import_follow_close(follow);
 }
 
 /* The limit of instances is reached: everything is scanned again and again. */
@@ -1401,7 +1394,6 @@ KIT_TEST(follow__without_watches_scans)
     add_rows(PROJECT, "b", 1, 1);
     wait_for(follow, store, "a", 2);
     wait_for(follow, store, "b", 1);
-    wal_import_follow_close(follow);
 }
 
 /* Two followers, in two processes, of files that grow. */
@@ -1448,7 +1440,6 @@ KIT_TEST(follow__several_processes_add_nothing_twice)
     assert_int_equal(settle(follow), 0);
     assert_int_equal(count_entries(store, "a"), ROWS);
     assert_int_equal(count_sessions(store), 2);
-    wal_import_follow_close(follow);
 }
 
 static void on_alarm(int number)
@@ -1473,7 +1464,6 @@ KIT_TEST(follow__signal_ends_the_wait)
     assert_ok(wal_import_follow_next(follow, 60000, NULL, NULL));
     assert_int_equal(clock_gettime(CLOCK_MONOTONIC, &end), 0);
     assert_true(end.tv_sec - begin.tv_sec < 30);
-    wal_import_follow_close(follow);
 }
 
 KIT_TEST(follow__misuse_is_refused)

@@ -56,7 +56,6 @@ KIT_TEST(view__new_session_is_written_whole)
     assert_int_equal(report.flags, WAL_VIEW_REPLACED);
     assert_int_equal(report.bytes, stat_of(view_kit_path(view)).st_size);
     assert_int_equal(report.sequence, kit_info(session).last_sequence);
-    wal_view_close(view);
 }
 
 KIT_TEST(view__nothing_new_leaves_files_alone)
@@ -81,7 +80,6 @@ KIT_TEST(view__nothing_new_leaves_files_alone)
         wal_view_close(view);
         view = view_kit_open(store, session, "pi", "root");
     }
-    wal_view_close(view);
 }
 
 /* In place, with the view kept open or opened again. */
@@ -158,8 +156,6 @@ KIT_TEST(view__imported_lines_are_written_verbatim)
     assert_false(parsed->position.is_verbatim);
     view_kit_assert_equal("one", "two");
     assert_true(view_kit_contains("one", "\"n\":1.50e1,"));
-    wal_view_close(verbatim);
-    wal_view_close(parsed);
 }
 
 KIT_TEST(view__non_line_entry_ends_verbatim_output)
@@ -174,7 +170,6 @@ KIT_TEST(view__non_line_entry_ends_verbatim_output)
     assert_false(view->position.is_verbatim);
     assert_true(view_kit_contains("root", "appended"));
     view_kit_assert_full_export(store, session, "claude", "root");
-    wal_view_close(view);
 }
 
 /* ------------------------------------------------------- provisional --- */
@@ -231,7 +226,6 @@ KIT_TEST(view__continued_response_is_one_message)
         assert_int_equal(report.flags & WAL_VIEW_REPLACED, i == 0 ? WAL_VIEW_REPLACED : 0);
         view_kit_assert_full_export(store, session, "pi", "root");
     }
-    wal_view_close(view);
 }
 
 /* The temporary file is in the view's folder, even if another file now has the descriptor that the
@@ -260,7 +254,6 @@ KIT_TEST(view__folder_is_the_one_of_the_flush)
         close(taken[i]);
     }
     view_kit_assert_full_export(store, session, "pi", "root");
-    wal_view_close(view);
 }
 
 /* ----------------------------------------------- what others changed --- */
@@ -323,7 +316,6 @@ KIT_TEST(view__file_with_other_content_is_unchanged)
     assert_non_null(strstr(path, error.file));
     free(data);
     free(path);
-    wal_view_close(view);
 }
 
 KIT_TEST(view__truncated_file_is_completed)
@@ -340,7 +332,6 @@ KIT_TEST(view__truncated_file_is_completed)
         (void)view_kit_flush(view);
         view_kit_assert_full_export(store, session, "claude", "root");
     }
-    wal_view_close(view);
 }
 
 KIT_TEST(view__file_removed_is_written_again)
@@ -371,7 +362,6 @@ KIT_TEST(view__touched_file_is_still_recognised)
     assert_ok(wal_session_redact(session, kit_text(view_kit_id(2)), kit_text(""), NULL, NULL));
     (void)view_kit_flush(view);
     view_kit_assert_full_export(store, session, "claude", "root");
-    wal_view_close(view);
 }
 
 /* ------------------------------------------------------------- state --- */
@@ -432,8 +422,6 @@ KIT_TEST(view__handles_take_turns)
         (void)view_kit_flush(views[i / 3 % 2]);
         view_kit_assert_full_export(store, session, "pi", "root");
     }
-    wal_view_close(views[0]);
-    wal_view_close(views[1]);
 }
 
 /* --------------------------------------------- what changes the past --- */
@@ -485,7 +473,6 @@ KIT_TEST(view__redaction_by_a_fork_is_applied)
     (void)view_kit_flush(view);
     view_kit_assert_full_export(store, session, "claude", "root");
     assert_int_equal(view->position.redacted, 1);
-    wal_view_close(view);
     wal_session_close(fork);
 }
 
@@ -595,7 +582,6 @@ KIT_TEST(view__directory_changed_moves_the_file)
     (void)view_kit_flush(view);
     assert_true(view_kit_contains("root", "/another/place"));
     view_kit_assert_full_export(store, session, "pi", "root");
-    wal_view_close(view);
 }
 
 /* ----------------------------------------------------------- durable --- */
@@ -614,7 +600,6 @@ KIT_TEST(view__contains_appends_before_the_flush)
     assert_ok(wal_append(session, &entry, 1, &queued, NULL, NULL));
     (void)view_kit_flush(view);
     assert_true(view_kit_contains("root", "\"last\""));
-    wal_view_close(view);
 }
 
 KIT_TEST(view__never_runs_ahead_of_the_durable_log)
@@ -717,7 +702,6 @@ KIT_TEST(view__fork_of_an_import_reads_its_lines)
     for (uint32_t i = 0; wal_view_loss(view, i, &name, &count, NULL) == WAL_OK; i++) {
         assert_string_not_equal(name, "lines that are not JSON");
     }
-    wal_view_close(view);
 }
 
 KIT_TEST(view__path_out_of_the_root_is_refused)
@@ -731,7 +715,6 @@ KIT_TEST(view__path_out_of_the_root_is_refused)
     assert_int_not_equal(wal_view_flush(view, NULL, NULL), WAL_ENOMEM);
     assert_int_not_equal(access("root/metadata.json", F_OK), 0);
     assert_int_not_equal(access("root/messages.jsonl", F_OK), 0);
-    wal_view_close(view);
 }
 
 KIT_TEST(view__link_below_the_root_is_not_followed)
@@ -745,7 +728,6 @@ KIT_TEST(view__link_below_the_root_is_not_followed)
     assert_int_equal(symlink("../elsewhere", "root/projects"), 0);
     refuses(view, WAL_EOUTSIDE, "projects is a symbolic link");
     assert_int_equal(rmdir("elsewhere"), 0);
-    wal_view_close(view);
 }
 
 KIT_TEST(view__invalid_arguments_are_refused)
@@ -776,7 +758,6 @@ KIT_TEST(view__invalid_arguments_are_refused)
     assert_int_equal(wal_view_loss(view, 0, &name, &count, NULL), WAL_END);
     assert_int_equal(wal_view_loss(NULL, 0, &name, &count, NULL), WAL_EINVAL);
     wal_view_close(view);
-    wal_view_close(NULL);
 }
 
 struct growing {

@@ -163,7 +163,6 @@ KIT_TEST(view_import__lines_extend_the_head)
     view_kit_row(session, 7, 6, "goes on");
     assert_int_equal(view_kit_flush(view).flags, 0);
     view_kit_assert_full_export(store, session, "claude", "root");
-    wal_view_close(view);
 }
 
 KIT_TEST(view_import__head_elsewhere_creates_a_branch)
@@ -185,7 +184,6 @@ KIT_TEST(view_import__head_elsewhere_creates_a_branch)
     assert_true(view_kit_contains("root", "\"gitBranch\":\"main\""));
     assert_true(view_kit_contains("root", "and more of it"));
     view_kit_assert_full_export(store, session, "claude", "root");
-    wal_view_close(view);
 }
 
 KIT_TEST(view_import__second_import_adds_nothing)
@@ -207,7 +205,6 @@ KIT_TEST(view_import__second_import_adds_nothing)
     (void)view_kit_flush(view);
     assert_int_equal(take(view).lines, 0);
     assert_int_equal(count_entries(session), count);
-    wal_view_close(view);
 }
 
 KIT_TEST(view_import__unterminated_line_waits)
@@ -232,7 +229,6 @@ KIT_TEST(view_import__unterminated_line_waits)
     expect_head(session, view_kit_id(9));
     (void)view_kit_flush(view);
     assert_true(view_kit_contains("root", "late"));
-    wal_view_close(view);
 }
 
 /* The state that was there before the lines were taken is there again. */
@@ -268,7 +264,6 @@ KIT_TEST(view_import__crash_before_the_state_adds_nothing)
     view_kit_assert_full_export(store, session, "claude", "root");
     free(saved);
     globfree(&found);
-    wal_view_close(view);
 }
 
 /* --- oddities ------------------------------------------------------------ */
@@ -333,7 +328,6 @@ KIT_TEST(view_import__interrupted_append_is_refused)
     assert_fails(wal_view_import(view, NULL, kit_error()), WAL_EBUSY, "interrupted");
     (void)view_kit_flush(view);
     view_kit_assert_full_export(store, session, "claude", "root");
-    wal_view_close(view);
 }
 
 KIT_TEST(view_import__issue_is_kept_and_reported)
@@ -369,7 +363,6 @@ KIT_TEST(view_import__issue_is_kept_and_reported)
     expect_parent(session, view_kit_id(3), view_kit_id(2));
     (void)view_kit_flush(view);
     view_kit_assert_full_export(store, session, "claude", "root");
-    wal_view_close(view);
 }
 
 KIT_TEST(view_import__other_beginning_is_refused)
@@ -391,7 +384,6 @@ KIT_TEST(view_import__other_beginning_is_refused)
     assert_int_equal(unlink(view_kit_path(view)), 0);
     assert_int_equal(wal_view_import(view, NULL, kit_error()), WAL_ENOTFOUND);
     free(data);
-    wal_view_close(view);
 }
 
 /* --- other dialects ------------------------------------------------------ */
@@ -424,7 +416,6 @@ KIT_TEST(view_import__native_session_as_pi)
     view_kit_assert_full_export(store, session, "pi", "root");
     (void)view_kit_export(store, session, "claude", "other");
     assert_true(view_kit_contains("other", "of the client"));
-    wal_view_close(view);
 }
 
 /* Also if the session's head moved before the import of the client's lines. */
@@ -447,7 +438,6 @@ KIT_TEST(view_import__native_session_as_claude)
     assert_true(view_kit_contains("root", "and more of it"));
     assert_true(view_kit_contains("root", "meanwhile"));
     view_kit_assert_full_export(store, session, "claude", "root");
-    wal_view_close(view);
 }
 
 /* Without branches a line goes under the one before it. */
@@ -510,7 +500,6 @@ KIT_TEST(view_import__file_finds_its_view)
     view = view_kit_open(store, session, place.dialect, place.root);
     write_row(view, 3, view_kit_id(2), "of the client");
     assert_int_equal(take(view).appended, 1);
-    wal_view_close(view);
 }
 
 /* An index reads each state once, and those that are new or have changed when it does not know a
@@ -537,8 +526,6 @@ KIT_TEST(view_import__index_knows_new_views)
     assert_int_equal(index.items[0]->count, 2);
     assert_int_equal(index.items[0]->items[0].session[0], '#');
     wal__view_index_deinit(&index);
-    wal_view_close(other);
-    wal_view_close(view);
 }
 
 static struct wal_session *listed_session(struct wal_store *store, unsigned number)

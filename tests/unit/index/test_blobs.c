@@ -197,7 +197,6 @@ KIT_TEST(blobs__pieces_in_any_order)
     wal_blob_close(blob);
     kit_check_blob(store, digest, &content);
     free(bytes);
-    kit_content_free(&content);
 }
 
 /* A heap that knows how much was in use at most. */
@@ -301,7 +300,6 @@ KIT_TEST(stream__unfinished_content_is_not_found)
     assert_ok(wal_blob_open(store, digest, &blob, kit_error()));
     wal_blob_close(blob);
     wal_blob_close(NULL);
-    kit_content_free(&content);
 }
 
 /* A piece of content that never repeats, without keeping any. */
@@ -388,7 +386,6 @@ KIT_TEST(stream__content_put_again_names_its_end)
     assert_int_equal(again.new_blobs, 0);
     assert_ok(wal__blob_store_sync(blobs, again.end, NULL));
     assert_true(wal__blob_store_durable_end(blobs) >= first.end);
-    kit_content_free(&content);
 }
 
 /* A record of chunks that are valid, in the order of another content. */
@@ -426,7 +423,6 @@ KIT_TEST(stream__chunks_in_another_order_are_refused)
     assert_fails(wal_blob_read(blob, 0, content.data, content.size, &got, kit_error()),
                  WAL_ECORRUPT, "SHA-256");
     wal_blob_close(blob);
-    kit_content_free(&content);
 }
 
 enum {
@@ -438,10 +434,9 @@ static struct wal__digest no_digest;
 /* Letters that LZ4 alone makes hardly shorter. */
 static struct kit_content letters(uint64_t seed, uint64_t size)
 {
-    struct kit_content content = {malloc(size + 1), size};
+    struct kit_content content = {test_memory(size + 1), size};
     uint64_t state = seed + 1;
 
-    assert_non_null(content.data);
     for (uint64_t i = 0; i < size; i++) {
         content.data[i] = (uint8_t)(48 + kit_random(&state) % 64);
     }
@@ -453,9 +448,8 @@ static struct kit_content edited(const struct kit_content *was, uint64_t at, uin
                                  const char *put)
 {
     uint64_t size = strlen(put);
-    struct kit_content now = {malloc(was->size + size + 1), was->size - removed + size};
+    struct kit_content now = {test_memory(was->size + size + 1), was->size - removed + size};
 
-    assert_non_null(now.data);
     memcpy(now.data, was->data, at);
     memcpy(now.data + at, put, size);
     memcpy(now.data + at + size, was->data + at + removed, was->size - at - removed);
@@ -518,7 +512,6 @@ KIT_TEST(delta__small_edit_is_a_small_delta)
         kit_check_blob(store, digest.bytes, &now);
         kit_content_free(&now);
     }
-    kit_content_free(&was);
 }
 
 KIT_TEST(delta__chains_are_bounded)
@@ -565,8 +558,6 @@ KIT_TEST(delta__large_content_is_encoded_by_chunk)
     now = edited(&was, 10, 0, "moved everything");
     assert_true(put(store, &now, &base, &digest) < whole / 20);
     kit_check_blob(store, digest.bytes, &now);
-    kit_content_free(&now);
-    kit_content_free(&was);
 }
 
 KIT_TEST(delta__between_small_and_large_content)
@@ -586,8 +577,6 @@ KIT_TEST(delta__between_small_and_large_content)
     now = edited(&large, 99, 2, "again");
     assert_true(put(store, &now, &digest, &digests[1]) < 700000);
     kit_check_blob(store, digests[1].bytes, &now);
-    kit_content_free(&now);
-    kit_content_free(&large);
 }
 
 KIT_TEST(delta__unrelated_content_is_stored_whole)
@@ -610,8 +599,6 @@ KIT_TEST(delta__unrelated_content_is_stored_whole)
     (void)put(store, &other, &no_digest, &digest); /* an unknown digest */
     assert_int_equal(depth_of(store, &digest), 0);
     kit_check_blob(store, digest.bytes, &other);
-    kit_content_free(&other);
-    kit_content_free(&was);
 }
 
 /* --- blocks ------------------------------------------------------------- */
@@ -651,8 +638,6 @@ KIT_TEST(delta__any_bytes_decode_safely)
     }
     free(out);
     wal__buf_deinit(&delta);
-    kit_content_free(&now);
-    kit_content_free(&was);
 }
 
 KIT_TEST(delta__stops_at_its_size_limit)
@@ -666,8 +651,6 @@ KIT_TEST(delta__stops_at_its_size_limit)
         wal__delta_encode(&wal__heap_libc, span_of(&other), span_of(&was), 40000, &delta), WAL_END);
     assert_int_equal(delta.size, 0);
     wal__buf_deinit(&delta);
-    kit_content_free(&was);
-    kit_content_free(&other);
 }
 
 enum {

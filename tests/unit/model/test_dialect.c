@@ -406,7 +406,6 @@ static void convert(const char *from, const char *text, const char *to, struct m
     *out = (struct model_kit_files){.items = NULL};
     model_kit_read_text(&kit, from, text);
     assert_true(model_kit_write(&kit, to, out, NULL));
-    model_kit_free(&kit);
 }
 
 /* The number of files that contain both texts. */
@@ -427,20 +426,11 @@ static void assert_same_items(const char *from, const char *text)
     struct model_kit_files out;
     struct model_kit before;
     struct model_kit after;
-    char *one;
-    char *two;
 
     convert(from, text, "opencode", &out);
     model_kit_read_text(&before, from, text);
     model_kit_read(&after, "opencode", &out);
-    one = model_kit_canon(&before, opencode->write_ops->carries, opencode);
-    two = model_kit_canon(&after, opencode->write_ops->carries, opencode);
-    assert_string_equal(one, two);
-    free(one);
-    free(two);
-    model_kit_free(&before);
-    model_kit_free(&after);
-    model_kit_files_free(&out);
+    model_kit_assert_same(&before, &after, opencode->write_ops->carries, opencode);
 }
 
 /* ----------------------------------------------------------- OpenCode --- */
@@ -465,7 +455,6 @@ TEST(opencode_rule__one_part_per_call)
         }
         assert_int_equal(count_files(&out, "\"pending\"", ""), 0);
         assert_int_equal(count_files(&out, "\"input\":{}", ""), 0);
-        model_kit_files_free(&out);
     }
 }
 
@@ -509,8 +498,6 @@ TEST(opencode_rule__odd_order_loses_no_result)
     for (unsigned i = 0; i < 6; i++) {
         assert_true(is_seen[i]);
     }
-    model_kit_free(&kit);
-    model_kit_files_free(&files);
 }
 
 /* OpenCode 1.18 imports a pending tool part only with state.raw; without it the import ends
@@ -522,7 +509,6 @@ TEST(opencode_rule__pending_call_has_raw)
 
     convert("codex", text, "opencode", &out);
     assert_int_equal(count_files(&out, "\"status\":\"pending\"", "\"raw\":\"\""), 1);
-    model_kit_files_free(&out);
 }
 
 /* OpenCode 1.2 moves storage to its database project by project: a session whose
@@ -539,7 +525,6 @@ TEST(opencode_rule__project_is_written)
     assert_non_null(strstr(project->data, "\"id\":\"global\""));
     assert_non_null(strstr(project->data, "\"worktree\":\"/\""));
     assert_non_null(strstr(project->data, "\"time\":{\"created\":"));
-    model_kit_files_free(&out);
 }
 
 /* -------------------------------------------------------- Claude Code --- */
@@ -563,8 +548,6 @@ TEST(claude_rule__no_row_names_the_leaf)
     assert_null(strstr(out.items[0].data, "leafUuid"));
     head = strstr(out.items[0].data, "walconv_head");
     assert_non_null(head);
-    model_kit_free(&kit);
-    model_kit_files_free(&out);
 }
 
 /* --------------------------------------------------------------- Codex --- */
@@ -597,11 +580,9 @@ TEST(codex_rule__token_counts_belong_to_the_answer)
     for (size_t i = 0; i < 2; i++) {
         assert_int_equal(count_files(&out, expected[i], ""), 1);
     }
-    model_kit_files_free(&out);
     convert("codex", text, "claude", &out);
     assert_int_equal(
         count_files(&out, "\"cache_read_input_tokens\":60", "\"cache_read_input_tokens\":100"), 1);
-    model_kit_files_free(&out);
 }
 
 /* Codex 0.169 reads names of threads from session_index.jsonl only. */
@@ -624,7 +605,6 @@ TEST(codex_rule__title_is_in_the_index)
     assert_non_null(strstr(index->data, "\"thread_name\":\"Two, too\","
                                         "\"updated_at\":"
                                         "\"2026-01-02T03:04:07.000Z\"}\n"));
-    model_kit_files_free(&out);
 }
 
 /* Codex 0.169 lists the first user_message event as the prompt: what no person wrote has none, and
@@ -643,7 +623,6 @@ TEST(codex_rule__meta_messages_have_no_event)
     assert_non_null(event);
     assert_null(strstr(event + 1, "\"user_message\""));
     assert_non_null(strstr(event, "\"message\":\"go\""));
-    model_kit_files_free(&out);
 }
 
 /* ------------------------------------------------------------------ pi --- */
@@ -674,12 +653,9 @@ TEST(pi_rule__excluded_command_is_in_no_context)
         assert_true(model_kit_write(&kit, dialects[i], &out, losses));
         assert_int_equal(losses[WAL__FEATURE_LINES], keeps_lines ? 0 : 1);
         assert_int_equal(count_files(&out, "SECRET", "\"role\":\"user\""), 0);
-        model_kit_free(&kit);
-        model_kit_files_free(&out);
     }
     convert("pi", text, "pi", &out);
     assert_int_equal(count_files(&out, "SECRET", "excludeFromContext"), 1);
-    model_kit_files_free(&out);
 }
 
 /* pi 0.73 goes on with the provider and the model of the last answer. */
@@ -706,8 +682,6 @@ TEST(pi_rule__last_answer_has_a_model)
     model_kit_read_text(&kit, "pi", out.items[0].data);
     assert_int_equal(kit.items[kit.count - 1].model.size, 0);
     assert_int_equal(kit.items[kit.count - 1].provider.size, 0);
-    model_kit_free(&kit);
-    model_kit_files_free(&out);
 }
 
 /* OpenCode writes a storage that is its own byte by byte: steps, snapshots and patches are what its
@@ -758,9 +732,6 @@ TEST(opencode_rule__own_documents_keep_their_bytes)
     for (size_t i = 0; i < WAL__FEATURE_COUNT; i++) {
         assert_int_equal(losses[i], 0);
     }
-    model_kit_free(&kit);
-    model_kit_files_free(&files);
-    model_kit_files_free(&out);
 }
 
 /* --------------------------------------------------------- surrogates --- */
@@ -802,8 +773,6 @@ TEST(surrogate_rule__unpaired_ones_are_replaced_for_other_clients)
         assert_true(count_files(&out, first[rows[i].is_replaced], "") > 0);
         assert_true(count_files(&out, second[rows[i].is_replaced], "") > 0);
         assert_int_equal(count_files(&out, "uDC00", "") == 0, rows[i].is_replaced);
-        model_kit_free(&kit);
-        model_kit_files_free(&out);
     }
 }
 
@@ -817,10 +786,8 @@ TEST(surrogate_rule__line_separators_are_escaped)
     convert("claude", text, "copilot", &out);
     assert_true(count_files(&out, "a\\u2028\\u2029 \xe2\x80\x9c", "") > 0);
     assert_int_equal(count_files(&out, "\xe2\x80\xa8", ""), 0);
-    model_kit_files_free(&out);
     convert("claude", text, "claude", &out);
     assert_true(count_files(&out, "a\xe2\x80\xa8", "") > 0);
-    model_kit_files_free(&out);
 }
 
 struct thing {

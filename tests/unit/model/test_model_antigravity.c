@@ -106,12 +106,11 @@ TEST(model_antigravity__steps_of_tools_are_results_in_the_order_of_the_calls)
     assert_int_equal(items[6].role, WAL__ROLE_TOOL);
     assert_int_equal(items[7].kind, WAL__ITEM_LINE);
     assert_int_equal(items[8].kind, WAL__ITEM_LINE);
-    model_kit_free(&kit);
 }
 
 TEST(model_antigravity__more_calls_than_are_kept)
 {
-    char *text = calloc(1, 100000);
+    char *text = test_memory(100000);
     struct model_kit kit;
 
     assert_non_null(text);
@@ -127,6 +126,4 @@ TEST(model_antigravity__more_calls_than_are_kept)
     assert_int_equal(kit.count, 101);
     assert_true(kit.items[60].call.size > 0);
     assert_int_equal(kit.items[100].call.size, 0);
-    model_kit_free(&kit);
-    free(text);
 }

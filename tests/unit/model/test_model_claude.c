@@ -50,7 +50,6 @@ TEST(model_claude__parallel_calls_are_one_chain)
     }
     assert_is(kit.items[4].parent, UUID("3"));
     assert_is(kit.items[5].parent, UUID("4"));
-    model_kit_free(&kit);
 }
 
 TEST(model_claude__rows_of_a_response_are_one_message)
@@ -68,9 +67,6 @@ TEST(model_claude__rows_of_a_response_are_one_message)
     assert_is(pi.items[3].call, "c1");
     assert_is(pi.items[3].name, "n");
     assert_is(pi.items[4].call, "c2");
-    model_kit_free(&pi);
-    model_kit_free(&kit);
-    model_kit_files_free(&files);
 }
 
 TEST(model_claude__results_are_items_in_order)
@@ -91,7 +87,6 @@ TEST(model_claude__results_are_items_in_order)
     assert_is(kit.items[4].id, UUID("1"));
     assert_is(kit.items[4].blocks[0].text, "b");
     assert_is(kit.items[5].parent, UUID("1"));
-    model_kit_free(&kit);
 }
 
 TEST(model_claude__compaction_is_on_the_branch)
@@ -117,8 +112,6 @@ TEST(model_claude__compaction_is_on_the_branch)
     }
     assert_true(model_kit_write(&kit, "claude", &files, NULL));
     assert_int_equal(files.items[0].size, sizeof(text) - 1 + 4 * strlen(UUID("1")) - 4);
-    model_kit_files_free(&files);
-    model_kit_free(&kit);
 }
 
 /* A row that marks a compaction, with additional members. */
@@ -151,7 +144,6 @@ TEST(model_claude__compaction_without_a_known_logical_parent_goes_under_the_row_
         assert_is(kit.items[4].parent, UUID("3"));
         assert_true(kit.is_live[3]);
         assert_true(kit.is_live[1]);
-        model_kit_free(&kit);
     }
 }
 
@@ -175,7 +167,6 @@ TEST(model_claude__rows_after_a_boundary)
     /* A boundary without a summary is a compaction too. */
     assert_int_equal(kit.items[5].kind, WAL__ITEM_COMPACTION);
     assert_is(kit.items[5].parent, UUID("3"));
-    model_kit_free(&kit);
 }
 
 /* The row becomes `count` items, of which the last is the text, and a note or not. */
@@ -196,7 +187,6 @@ static void check_words(const char *rows, size_t count, const char *text, bool i
         assert_true(kit.items[i].is_meta);
     }
     assert_int_equal(kit.items[1].raw_items_left, count - 1);
-    model_kit_free(&kit);
 }
 
 TEST(model_claude__words_of_a_person_are_without_tags)
@@ -233,7 +223,6 @@ TEST(model_claude__what_was_sent_to_the_model_is_a_line_off_the_branch)
     assert_int_equal(kit.items[2].kind, WAL__ITEM_LINE);
     assert_true(kit.items[2].is_off_branch);
     assert_is(kit.items[3].parent, UUID("1"));
-    model_kit_free(&kit);
 }
 
 TEST(model_claude__long_folders_get_a_hash)
@@ -249,11 +238,10 @@ TEST(model_claude__long_folders_get_a_hash)
     cwd[303] = '"';
     model_kit_read_text(&kit, "claude", parallel);
     session.cwd = (struct wal__json_span){(const uint8_t *)cwd, 304};
-    path = wal__dialect_claude.write_ops->path(&session, 0, &kit.memory.arena);
+    path = wal__dialect_claude.write_ops->path(&session, 0, &kit.memory);
     assert_non_null(path);
     assert_int_equal(strcspn(path + 9, "/"), 200 + 1 + 6);
     assert_memory_equal(path, "projects/-aaa", 13);
-    model_kit_free(&kit);
 }
 
 static struct wal__model_item emitted;

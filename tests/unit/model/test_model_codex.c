@@ -67,13 +67,9 @@ static size_t count_messages(const struct model_kit *kit, bool only_live)
 
 static char *generated_file(void)
 {
-    FILE *file = fopen(AGENTWAL_SOURCE_DIR "/tests/golden/model/codex.jsonl", "rb");
-    char *text = calloc(1, 1 << 16);
+    size_t size;
 
-    assert_non_null(file);
-    assert_true(fread(text, 1, (1 << 16) - 1, file) > 0);
-    fclose(file);
-    return text;
+    return test_file(AGENTWAL_SOURCE_DIR "/tests/golden/model/codex.jsonl", &size);
 }
 
 TEST(model_codex__items_are_read)
@@ -114,7 +110,6 @@ TEST(model_codex__items_are_read)
     assert_int_equal(kit.items[4].answer_id.size, kit.items[6].answer_id.size);
     assert_memory_equal(kit.items[4].answer_id.data, kit.items[6].answer_id.data,
                         kit.items[4].answer_id.size);
-    model_kit_free(&kit);
 }
 
 TEST(model_codex__events_and_items_are_one_message)
@@ -130,7 +125,6 @@ TEST(model_codex__events_and_items_are_one_message)
     assert_message(&kit, 1, WAL__ROLE_ASSISTANT, "two");
     assert_message(&kit, 2, WAL__ROLE_USER, "three");
     assert_message(&kit, 3, WAL__ROLE_ASSISTANT, "four");
-    model_kit_free(&kit);
 }
 
 TEST(model_codex__text_only_in_events_is_kept)
@@ -150,8 +144,6 @@ TEST(model_codex__text_only_in_events_is_kept)
     assert_message(&kit, 4, WAL__ROLE_ASSISTANT, "five");
     assert_true(model_kit_write(&kit, "codex", &files, NULL));
     assert_string_equal(files.items[0].data, text);
-    model_kit_files_free(&files);
-    model_kit_free(&kit);
 }
 
 TEST(model_codex__rollback_makes_a_branch)
@@ -174,15 +166,12 @@ TEST(model_codex__rollback_makes_a_branch)
     assert_true(model_kit_write(&kit, "codex", &files, losses));
     assert_string_equal(files.items[0].data, wanted);
     assert_int_equal(losses[WAL__FEATURE_BRANCHES], 4);
-    model_kit_files_free(&files);
+    files = (struct model_kit_files){.items = NULL};
     /* Where there are branches, it is one. */
     assert_true(model_kit_write(&kit, "pi", &files, NULL));
     model_kit_read(&again, "pi", &files);
     assert_int_equal(count_messages(&again, false), 7);
     assert_int_equal(count_messages(&again, true), 3);
-    model_kit_free(&again);
-    model_kit_files_free(&files);
-    model_kit_free(&kit);
 }
 
 TEST(model_codex__rollback_of_all_turns_begins_a_new_root)
@@ -194,7 +183,6 @@ TEST(model_codex__rollback_of_all_turns_begins_a_new_root)
 
     model_kit_read_text(&kit, "codex", text);
     assert_int_equal(count_messages(&kit, true), 1);
-    model_kit_free(&kit);
 }
 
 static const struct wal__model_item *first_of(const struct model_kit *kit,
@@ -229,12 +217,10 @@ TEST(model_codex__rollback_over_a_compaction)
     first_of(&kit, WAL__ITEM_COMPACTION, &at);
     assert_true(kit.is_live[at]);
     assert_int_equal(count_messages(&kit, true), 3);
-    model_kit_free(&kit);
     model_kit_read_text(&kit, "codex", far);
     first_of(&kit, WAL__ITEM_COMPACTION, &at);
     assert_false(kit.is_live[at]);
     assert_int_equal(count_messages(&kit, true), 1);
-    model_kit_free(&kit);
 }
 
 /* Invalid counts change nothing; such lines are kept verbatim. */
@@ -254,7 +240,6 @@ TEST(model_codex__invalid_rollbacks)
         strcat(text, USER("09", "three"));
         model_kit_read_text(&kit, "codex", text);
         assert_int_equal(count_messages(&kit, true), 3);
-        model_kit_free(&kit);
     }
 }
 
@@ -284,14 +269,11 @@ TEST(model_codex__replacement_history_is_the_summary)
     assert_is(first_of(&kit, WAL__ITEM_COMPACTION, &at)->text, "one\n\nIt was: sum");
     assert_true(model_kit_write(&kit, "pi", &files, NULL));
     assert_non_null(strstr(files.items[0].data, "\"summary\":\"one\\n\\nIt was: sum\""));
-    model_kit_files_free(&files);
+    files = (struct model_kit_files){.items = NULL};
     assert_true(model_kit_write(&kit, "codex", &files, NULL));
     assert_string_equal(files.items[0].data, text);
-    model_kit_files_free(&files);
-    model_kit_free(&kit);
     model_kit_read_text(&kit, "codex", empty);
     assert_is(first_of(&kit, WAL__ITEM_COMPACTION, &at)->text, "sum");
-    model_kit_free(&kit);
 }
 
 TEST(model_codex__unchanged_lines_are_written_verbatim)
@@ -319,9 +301,6 @@ TEST(model_codex__unchanged_lines_are_written_verbatim)
     }
     memmove(wrong, right, strlen(right) + 1);
     assert_string_equal(files.items[0].data, text);
-    model_kit_files_free(&files);
-    model_kit_free(&kit);
-    free(text);
 }
 
 TEST(model_codex__regenerated_session_is_equivalent)
@@ -331,8 +310,6 @@ TEST(model_codex__regenerated_session_is_equivalent)
     struct model_kit kit;
     struct model_kit again;
     char *text = generated_file();
-    char *before;
-    char *after;
 
     model_kit_read_text(&kit, "codex", text);
     for (size_t i = 0; i < kit.count; i++) {
@@ -343,15 +320,7 @@ TEST(model_codex__regenerated_session_is_equivalent)
     kit.session.dialect = NULL;
     assert_true(model_kit_write(&kit, "codex", &files, NULL));
     model_kit_read(&again, "codex", &files);
-    before = model_kit_canon(&kit, carries, NULL);
-    after = model_kit_canon(&again, carries, NULL);
-    assert_string_equal(before, after);
-    free(before);
-    free(after);
-    model_kit_free(&again);
-    model_kit_files_free(&files);
-    model_kit_free(&kit);
-    free(text);
+    model_kit_assert_same(&kit, &again, carries, NULL);
 }
 
 /* People see events, the model sees items: both are written. */
@@ -391,8 +360,6 @@ TEST(model_codex__other_sessions_get_events_and_items)
     model_kit_read_text(&kit, "pi", text);
     assert_true(model_kit_write(&kit, "codex", &files, NULL));
     assert_string_equal(files.items[0].data, wanted);
-    model_kit_files_free(&files);
-    model_kit_free(&kit);
 }
 
 /* The client takes no other id, and looks for it in the file's name. */
@@ -416,9 +383,6 @@ TEST(model_codex__session_ids_become_uuids)
         assert_int_equal(again.session.id.size, 38);
         snprintf(name, sizeof(name), "-%.36s.jsonl", (const char *)again.session.id.data + 1);
         assert_non_null(model_kit_files_find(&files, name));
-        model_kit_free(&again);
-        model_kit_files_free(&files);
-        model_kit_free(&kit);
     }
 }
 
@@ -445,8 +409,6 @@ TEST(model_codex__untagged_form_is_written_tagged)
     assert_non_null(strstr(files.items[0].data, "\"type\":\"session_meta\""));
     assert_non_null(strstr(files.items[0].data, "\"user_message\""));
     assert_non_null(strstr(files.items[0].data, "\"response_item\""));
-    model_kit_files_free(&files);
-    model_kit_free(&kit);
 }
 
 /* Encrypted content is unchanged after a conversion to another dialect. */
@@ -466,12 +428,7 @@ TEST(model_codex__encrypted_content_survives)
         assert_true(model_kit_write(&other, "codex", &back, NULL));
         assert_non_null(strstr(back.items[0].data, "\"encrypted_content\":\"gAAAAABo1234==\""));
         assert_non_null(strstr(back.items[0].data, "\"encrypted_content\":\"gAAAAABo5678==\""));
-        model_kit_free(&other);
-        model_kit_files_free(&there);
-        model_kit_files_free(&back);
     }
-    model_kit_free(&kit);
-    free(text);
 }
 
 /* A rollout that is cut anywhere after its rollback is written as a prefix of the output of the
@@ -485,11 +442,10 @@ TEST(model_codex__every_beginning_is_read)
 
     model_kit_read_text(&kit, "codex", text);
     assert_true(model_kit_write(&kit, "codex", &whole, NULL));
-    model_kit_free(&kit);
     for (char *end = text; (end = strchr(end, '\n')) != NULL; end++) {
         struct model_kit_files files = {.items = NULL};
         struct model_kit_files other = {.items = NULL};
-        char *rest = strdup(end + 1);
+        char *rest = strcpy(test_memory(strlen(end)), end + 1);
         end[1] = '\0';
         model_kit_read_text(&kit, "codex", text);
         assert_true(model_kit_write(&kit, "codex", &files, NULL));
@@ -497,16 +453,10 @@ TEST(model_codex__every_beginning_is_read)
         if (strstr(text, "thread_rolled_back") != NULL) {
             assert_memory_equal(files.items[0].data, whole.items[0].data, files.items[0].size);
         }
-        model_kit_free(&kit);
-        model_kit_files_free(&files);
-        model_kit_files_free(&other);
         memcpy(end + 1, rest, strlen(rest) + 1);
-        free(rest);
         lines++;
     }
     assert_true(lines > 40);
-    model_kit_files_free(&whole);
-    free(text);
 }
 
 TEST(model_codex__failed_output_is_an_error)
@@ -517,8 +467,6 @@ TEST(model_codex__failed_output_is_an_error)
 
     model_kit_read_text(&kit, "codex", text);
     assert_false(model_kit_write(&kit, "codex", &files, NULL));
-    model_kit_files_free(&files);
-    model_kit_free(&kit);
 }
 
 #define HEADER                                                               \
@@ -569,7 +517,6 @@ TEST(model_rollouts__every_line_is_an_item)
     assert_int_equal(kit.items[5].kind, WAL__ITEM_MODEL_CHANGE);
     assert_is(kit.items[5].model, "gpt-x");
     assert_int_equal(kit.items[6].block_count, 0);
-    model_kit_free(&kit);
 }
 
 TEST(model_rollouts__unchanged_lines_are_written_verbatim)
@@ -587,8 +534,6 @@ TEST(model_rollouts__unchanged_lines_are_written_verbatim)
     for (size_t i = 0; i < WAL__FEATURE_COUNT; i++) {
         assert_int_equal(losses[i], 0);
     }
-    model_kit_files_free(&files);
-    model_kit_free(&kit);
 }
 
 TEST(model_rollouts__regenerated_session_is_equivalent)
@@ -597,8 +542,6 @@ TEST(model_rollouts__regenerated_session_is_equivalent)
     struct model_kit again;
     struct model_kit kit;
     uint64_t carries = wal__dialect_find("rollouts")->write_ops->carries;
-    char *before;
-    char *after;
 
     model_kit_read_text(&kit, "rollouts", everything);
     for (size_t i = 0; i < kit.count; i++) {
@@ -607,16 +550,9 @@ TEST(model_rollouts__regenerated_session_is_equivalent)
     kit.session.raw.size = 0;
     assert_true(model_kit_write(&kit, "rollouts", &files, NULL));
     model_kit_read(&again, "rollouts", &files);
-    before = model_kit_canon(&kit, carries, NULL);
-    after = model_kit_canon(&again, carries, NULL);
-    assert_string_equal(before, after);
+    model_kit_assert_same(&kit, &again, carries, NULL);
     assert_is(again.session.provider, "anthropic");
     assert_is(again.session.model, "m");
-    free(before);
-    free(after);
-    model_kit_free(&again);
-    model_kit_files_free(&files);
-    model_kit_free(&kit);
 }
 
 /* Its reader refuses the whole file for one block that it does not know. */
@@ -638,8 +574,6 @@ TEST(model_rollouts__unknown_blocks_are_not_written)
     assert_non_null(strstr(files.items[0].data, "[{\"type\":\"text\",\"text\":\"a\"},"
                                                 "{\"type\":\"text\",\"text\":\"c\"}]"));
     assert_int_equal(losses[WAL__FEATURE_BLOCKS], 1);
-    model_kit_files_free(&files);
-    model_kit_free(&kit);
 }
 
 /* What pi has entries for is a plain message here, or is lost and counted. */
@@ -668,8 +602,6 @@ TEST(model_rollouts__a_summary_is_a_users_message)
     assert_string_equal(files.items[0].data, wanted);
     assert_int_equal(losses[WAL__FEATURE_COMPACTIONS], 1);
     assert_int_equal(losses[WAL__FEATURE_LABELS], 1);
-    model_kit_files_free(&files);
-    model_kit_free(&kit);
 }
 
 TEST(model_rollouts__failed_output_is_an_error)
@@ -679,6 +611,4 @@ TEST(model_rollouts__failed_output_is_an_error)
 
     model_kit_read_text(&kit, "rollouts", everything);
     assert_false(model_kit_write(&kit, "rollouts", &files, NULL));
-    model_kit_files_free(&files);
-    model_kit_free(&kit);
 }

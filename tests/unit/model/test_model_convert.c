@@ -67,14 +67,12 @@ static size_t replace(char **text, size_t size, size_t at, size_t count, const c
                       size_t with_size)
 {
     char *old = *text;
-    char *made = malloc(size - count + with_size + 1);
+    char *made = test_memory(size - count + with_size + 1);
 
     memcpy(made, old, at);
     memcpy(made + at, with, with_size);
     memcpy(made + at + with_size, old + at + count, size - at - count);
     *text = made;
-    free(old);
-    made[size - count + with_size] = '\0';
     return size - count + with_size;
 }
 
@@ -134,10 +132,9 @@ static size_t mutate_value(uint64_t *chance, char **text, size_t begin, size_t s
     if (rng_below(chance, 3) > 0 || two.is_key) {
         return replace(text, total, begin + one.at, one.size, with, strlen(with));
     }
-    copy = malloc(two.size + 1);
+    copy = test_memory(two.size + 1);
     memcpy(copy, *text + begin + two.at, two.size);
     total = replace(text, total, begin + one.at, one.size, copy, two.size);
-    free(copy);
     return total;
 }
 
@@ -165,10 +162,9 @@ static size_t mutate_bytes(uint64_t *chance, char **text, size_t begin, size_t s
     case 3:
         return replace(text, total, at, 0, "\0\0\0\0\0\0\0\0", 8);
     default: /* a piece of another place */
-        copy = malloc(count + 1);
+        copy = test_memory(count + 1);
         memcpy(copy, *text + at, count);
         total = replace(text, total, rng_below(chance, total + 1), 0, copy, count);
-        free(copy);
         return total;
     }
 }
@@ -193,7 +189,7 @@ static size_t mutate_lines(uint64_t *chance, char **text, size_t size, size_t be
     size_t kind = rng_below(chance, 3);
     size_t to;
     size_t to_end;
-    char *copy = malloc(count + 1);
+    char *copy = test_memory(count + 1);
 
     memcpy(copy, *text + begin, count);
     if (kind != 0) {
@@ -203,7 +199,6 @@ static size_t mutate_lines(uint64_t *chance, char **text, size_t size, size_t be
         line_at(*text, size, rng_below(chance, size + 1), &to, &to_end);
         size = replace(text, size, to, 0, copy, count);
     }
-    free(copy);
     return size;
 }
 
@@ -229,23 +224,6 @@ static int by_name(const FTSENT **a, const FTSENT **b)
     return strcmp((*a)->fts_name, (*b)->fts_name);
 }
 
-static char *file_text(const char *path, size_t *size)
-{
-    FILE *file = fopen(path, "rb");
-    char *text;
-
-    if (file == NULL) {
-        fail_msg("%s cannot be opened", path);
-    }
-    fseek(file, 0, SEEK_END);
-    *size = (size_t)ftell(file);
-    rewind(file);
-    text = calloc(1, *size + 1);
-    assert_int_equal(fread(text, 1, *size, file), *size);
-    fclose(file);
-    return text;
-}
-
 /* Where two texts differ. */
 static void report(const char *what, const char *one, const char *two)
 {
@@ -263,7 +241,7 @@ static void report(const char *what, const char *one, const char *two)
 /* An item's parent comes before it, so that no client goes in circles. */
 static void check_parents(const char *what, const struct model_kit *kit)
 {
-    struct wal__model_table ids = {.arena = (void *)(uintptr_t)&kit->memory.arena};
+    struct wal__model_table ids = {.arena = (void *)(uintptr_t)&kit->memory};
     struct wal__json_span found;
 
     for (size_t i = 0; i < kit->count; i++) {
@@ -289,6 +267,7 @@ static void convert(const char *name, const struct model_kit_files *files,
     struct model_kit before;
     struct model_kit other;
     struct model_kit after;
+    const uint64_t mark = test_mark();
     char what[512];
     char *one;
     char *two;
@@ -304,8 +283,6 @@ static void convert(const char *name, const struct model_kit_files *files,
     if (strcmp(one, two) != 0) {
         report(what, one, two);
     }
-    free(one);
-    free(two);
     if (from->write_ops != NULL) {
         assert_true(model_kit_write(&other, from->name, &back, NULL));
         model_kit_read(&after, from->name, &back);
@@ -315,14 +292,8 @@ static void convert(const char *name, const struct model_kit_files *files,
         if (strcmp(one, two) != 0) {
             report(what, one, two);
         }
-        free(one);
-        free(two);
-        model_kit_free(&after);
     }
-    model_kit_free(&other);
-    model_kit_free(&before);
-    model_kit_files_free(&there);
-    model_kit_files_free(&back);
+    test_end_since(mark);
 }
 
 static void convert_to_all(const char *name, const struct model_kit_files *files,
@@ -367,18 +338,16 @@ static void put_event(struct model_kit_files *files, const char *folder, const c
     char *text = json_dumps(info, JSON_COMPACT);
     char path[512];
 
+    test_at_end(free, text);
     snprintf(path, sizeof(path), "%s/%s/%s.json", folder, parent, id);
     for (size_t i = 0; i < files->count; i++) {
         if (strcmp(files->items[i].path, path) == 0) {
-            free(files->items[i].data);
-            files->items[i].data = strdup(text);
+            files->items[i].data = text;
             files->items[i].size = strlen(text);
-            free(text);
             return;
         }
     }
     model_kit_files_add(files, path, true, text, strlen(text));
-    free(text);
 }
 
 /* Converts the storage that the events of OpenCode in a file make. */
@@ -391,7 +360,7 @@ static size_t convert_events(const char *path, const char *name)
     };
     struct model_kit_files files = {.items = NULL};
     size_t size;
-    char *text = file_text(path, &size);
+    char *text = test_file(path, &size);
     char *rest = text;
 
     for (char *line; (line = strsep(&rest, "\n")) != NULL;) {
@@ -411,8 +380,6 @@ static size_t convert_events(const char *path, const char *name)
     if (size > 0) {
         convert_to_all(name, &files, wal__dialect_find("opencode"));
     }
-    model_kit_files_free(&files);
-    free(text);
     return size;
 }
 
@@ -422,7 +389,7 @@ static size_t convert_file(const char *path, const char *name)
     const struct wal__dialect *from;
     bool is_known;
     size_t size;
-    char *text = file_text(path, &size);
+    char *text = test_file(path, &size);
 
     from = recognised(text, size);
     is_known = from != NULL || convert_events(path, name) > 0;
@@ -432,16 +399,14 @@ static size_t convert_file(const char *path, const char *name)
     if (from->read_ops != NULL && from->read_ops->line != NULL && from->read_ops->stream == NULL) {
         model_kit_files_add(&files, "file", false, text, size);
         convert_to_all(name, &files, from);
-        model_kit_files_free(&files);
     }
-    free(text);
     return is_known ? 1 : 0;
 }
 
 /* Converts one in `stride` of the files below a directory. */
 static size_t convert_below(const char *directory, size_t stride)
 {
-    char *paths[] = {strdup(directory), NULL};
+    char *paths[] = {(char *)(uintptr_t)directory, NULL};
     FTS *tree = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR, by_name);
     size_t count = 0;
     size_t number = 0;
@@ -456,7 +421,6 @@ static size_t convert_below(const char *directory, size_t stride)
         }
     }
     fts_close(tree);
-    free(paths[0]);
     return count;
 }
 
@@ -464,7 +428,7 @@ static size_t convert_below(const char *directory, size_t stride)
 static void add_tree(struct model_kit_files *files, const char *directory,
                      const struct wal__dialect *dialect)
 {
-    char *paths[] = {strdup(directory), NULL};
+    char *paths[] = {(char *)(uintptr_t)directory, NULL};
     FTS *tree = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR, by_name);
     FTSENT *entry;
 
@@ -477,15 +441,13 @@ static void add_tree(struct model_kit_files *files, const char *directory,
         if (entry->fts_info != FTS_F) {
             continue;
         }
-        text = file_text(entry->fts_path, &size);
+        text = test_file(entry->fts_path, &size);
         model_kit_files_add(files, path,
                             dialect->read_ops->stream == NULL ||
                                 !dialect->read_ops->stream(path, &stream),
                             text, size);
-        free(text);
     }
     fts_close(tree);
-    free(paths[0]);
 }
 
 static bool convert_tree(const char *directory, const char *dialect)
@@ -498,7 +460,6 @@ static bool convert_tree(const char *directory, const char *dialect)
     }
     add_tree(&files, directory, from);
     convert_to_all(directory, &files, from);
-    model_kit_files_free(&files);
     return true;
 }
 
@@ -578,9 +539,7 @@ static size_t convert_storage(const char *directory)
             count++;
         }
         json_decref(json);
-        model_kit_files_free(&files);
     }
-    model_kit_files_free(&all);
     return count;
 }
 
@@ -617,7 +576,7 @@ static char *shuffled(const char *text, size_t size, uint64_t *random)
 {
     const char *lines[256];
     size_t count = 0;
-    char *made = calloc(1, 4 * size + 1);
+    char *made = test_memory(4 * size + 1);
     size_t wanted;
 
     for (const char *at = text; at < text + size && count < 256;) {
@@ -654,23 +613,20 @@ TEST(model_convert__lines_in_any_order)
         struct model_kit_files files = {.items = NULL};
         struct model_kit kit;
         struct model_kit again;
+        const uint64_t mark = test_mark();
         char path[4096];
         size_t size;
         char *text;
         char *made;
         snprintf(path, sizeof(path), "%s/tests/golden/model/%s.jsonl", AGENTWAL_SOURCE_DIR, name);
-        text = file_text(path, &size);
+        text = test_file(path, &size);
         made = shuffled(text, size, &random);
         model_kit_read_text(&kit, name, made);
         check_parents(name, &kit);
         assert_true(model_kit_write(&kit, to->name, &files, NULL));
         model_kit_read(&again, to->name, &files);
         check_parents(to->name, &again);
-        model_kit_free(&again);
-        model_kit_free(&kit);
-        model_kit_files_free(&files);
-        free(made);
-        free(text);
+        test_end_since(mark);
     }
 }
 
@@ -696,8 +652,8 @@ TEST(model_convert__permitted_losses_are_the_table)
     const struct wal__dialect *from;
     const struct wal__dialect *to;
     size_t size;
-    char *table = file_text(AGENTWAL_SOURCE_DIR "/tests/golden/losses.txt", &size);
-    char *made = calloc(1, 1 << 20);
+    char *table = test_file(AGENTWAL_SOURCE_DIR "/tests/golden/losses.txt", &size);
+    char *made = test_memory(1 << 20);
 
     for (size_t i = 0; (from = wal__dialect_at(i)) != NULL; i++) {
         for (size_t j = 0; (to = wal__dialect_at(j)) != NULL; j++) {
@@ -721,8 +677,6 @@ TEST(model_convert__permitted_losses_are_the_table)
     } else if (strcmp(made, table) != 0) {
         report("tests/golden/losses.txt (AGENTWAL_UPDATE=1 writes it)", table, made);
     }
-    free(made);
-    free(table);
 }
 
 #define ROUNDS 60
@@ -734,17 +688,14 @@ TEST(model_convert__permitted_losses_are_the_table)
 static void add_file(struct model_kit_files *files, const char *path, const char *name,
                      const struct wal__dialect *dialect)
 {
-    FILE *file = fopen(path, "rb");
-    char *text = malloc(1 << 20);
+    size_t size;
+    char *text = test_file(path, &size);
     uint32_t stream;
     bool is_document =
         dialect->read_ops->documents != NULL &&
         (dialect->read_ops->stream == NULL || !dialect->read_ops->stream(name, &stream));
 
-    assert_non_null(file);
-    model_kit_files_add(files, name, is_document, text, fread(text, 1, 1 << 20, file));
-    fclose(file);
-    free(text);
+    model_kit_files_add(files, name, is_document, text, size);
 }
 
 /* The session with every feature of the dialect. False: it has no model. */
@@ -897,7 +848,7 @@ static char *core_of(const struct model_kit *kit, const struct wal__dialect *to)
         }
         json_decref(item);
     }
-    free(canon);
+    test_at_end(free, transcript.text);
     return transcript.text;
 }
 
@@ -921,8 +872,6 @@ static void compare(const char *what, const struct model_kit *before, const stru
     if (has_blocks ? !is_within(one, two) : strcmp(one, two) != 0) {
         fail_msg("%s:\n%s\nis\n%s", what, one, two);
     }
-    free(one);
-    free(two);
 }
 
 static void convert_mutated(const char *what, const struct model_kit *before,
@@ -944,12 +893,11 @@ static void convert_mutated(const char *what, const struct model_kit *before,
     if (from != to || to != &wal__dialect_codex) {
         compare(what, before, &after, from, to);
     }
-    model_kit_free(&after);
-    model_kit_files_free(&files);
 }
 
 static void convert_damaged(const struct wal__dialect *from, uint64_t round)
 {
+    const uint64_t mark = test_mark();
     uint64_t chance = round;
     struct model_kit_files files = {.items = NULL};
     const struct wal__dialect *to;
@@ -966,9 +914,8 @@ static void convert_damaged(const struct wal__dialect *from, uint64_t round)
                 convert_mutated(what, &kit, from, to);
             }
         }
-        model_kit_free(&kit);
-        model_kit_files_free(&files);
     }
+    test_end_since(mark);
 }
 
 TEST(model_mutated__every_dialect_to_every_other)

@@ -114,7 +114,6 @@ TEST(model_cursor__words_of_a_person_have_no_tags)
         assert_int_equal(kit.items[i].is_meta, i == 2 || i == 6);
         assert_is(kit.items[i].blocks[0].text, words[i]);
     }
-    model_kit_free(&kit);
 }
 
 TEST(model_cursor__calls_and_results_need_no_ids)
@@ -143,9 +142,6 @@ TEST(model_cursor__calls_and_results_need_no_ids)
     model_kit_read(&pi, "pi", &files);
     assert_int_equal(pi.items[2].block_count, 2);
     assert_is(pi.items[3].blocks[0].text, "a.c");
-    model_kit_free(&pi);
-    model_kit_free(&kit);
-    model_kit_files_free(&files);
 }
 
 TEST(model_cursor__odd_lines_are_kept)
@@ -165,6 +161,5 @@ TEST(model_cursor__odd_lines_are_kept)
         model_kit_read_text(&kit, "cursor", lines[i]);
         assert_int_equal(kit.count, 1);
         assert_int_equal(kit.items[0].kind, WAL__ITEM_LINE);
-        model_kit_free(&kit);
     }
 }

@@ -58,5 +58,4 @@ TEST(model_droid__messages_follow_their_parent_or_the_line_before)
     for (size_t i = 3; i < kit.count; i++) {
         assert_int_equal(kit.items[i].kind, WAL__ITEM_LINE);
     }
-    model_kit_free(&kit);
 }

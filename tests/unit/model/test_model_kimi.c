@@ -75,7 +75,6 @@ TEST(model_kimi__a_prompt_is_taken_once)
         }
     }
     assert_int_equal(found, COUNT(words));
-    model_kit_free(&kit);
 }
 
 TEST(model_kimi__records_of_a_step_are_one_answer)
@@ -117,9 +116,6 @@ TEST(model_kimi__records_of_a_step_are_one_answer)
     assert_int_equal(pi.items[2].role, WAL__ROLE_TOOL);
     assert_true(pi.items[2].is_error);
     assert_is(pi.items[2].call, "c");
-    model_kit_free(&pi);
-    model_kit_free(&kit);
-    model_kit_files_free(&files);
 }
 
 TEST(model_kimi__records_of_the_older_client)
@@ -150,7 +146,6 @@ TEST(model_kimi__records_of_the_older_client)
     assert_true(kit.items[4].is_error);
     assert_is(kit.items[4].blocks[0].text, "no");
     assert_memory_equal(kit.items[5].usage.output.data, "2", 1);
-    model_kit_free(&kit);
 }
 
 TEST(model_kimi__what_no_person_wrote_is_meta_and_a_clear_is_a_compaction)
@@ -176,7 +171,6 @@ TEST(model_kimi__what_no_person_wrote_is_meta_and_a_clear_is_a_compaction)
     assert_is(kit.items[2].text, "The context was cleared.");
     assert_int_equal(kit.items[3].blocks[0].kind, WAL__BLOCK_IMAGE);
     assert_is(kit.items[3].blocks[0].url, "blobref:image/png;0a");
-    model_kit_free(&kit);
 }
 
 TEST(model_kimi__odd_records_are_kept)
@@ -199,6 +193,5 @@ TEST(model_kimi__odd_records_are_kept)
         model_kit_read_text(&kit, "kimi", lines[i]);
         assert_int_equal(kit.damaged, 0);
         assert_int_equal(kit.count, 1);
-        model_kit_free(&kit);
     }
 }

@@ -58,7 +58,6 @@ static void assert_shown(const char *dialect, const char *text, const char *expe
         add(shown, ";", 1);
     }
     assert_string_equal(shown, expected);
-    model_kit_free(&kit);
 }
 
 /* What is written in the same dialect shows the same. */
@@ -72,8 +71,6 @@ static void assert_same_again(const char *dialect, const char *text, const char 
     assert_true(model_kit_write(&kit, dialect, &files, NULL));
     assert_int_equal(files.count, 1);
     assert_shown(dialect, files.items[0].data, expected);
-    model_kit_free(&kit);
-    model_kit_files_free(&files);
 }
 
 /* --- Copilot -------------------------------------------------------------- */
@@ -244,10 +241,6 @@ TEST(linear__reasoning_is_counted_once)
         assert_true(model_kit_write(&read, "entries", &again, NULL));
         assert_non_null(strstr(again.items[0].data, "\"output\":10"));
         assert_non_null(strstr(again.items[0].data, "\"reasoning\":2"));
-        model_kit_files_free(&files);
-        model_kit_files_free(&again);
-        model_kit_free(&kit);
-        model_kit_free(&read);
     }
 }
 
@@ -284,8 +277,6 @@ TEST(linear__bad_values_are_read_without_a_loss_of_the_rest)
             assert_int_equal(kit.damaged, 0);
             assert_true(model_kit_write(&kit, "claude", &files, NULL));
             assert_non_null(strstr(files.items[0].data, "\"hi\""));
-            model_kit_files_free(&files);
-            model_kit_free(&kit);
         }
     }
 }

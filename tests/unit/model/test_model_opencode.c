@@ -84,12 +84,6 @@ static void assert_number(struct wal__json_span span, const char *text)
     assert_memory_equal(span.data, text, span.size);
 }
 
-static void done(struct model_kit *kit, struct model_kit_files *files)
-{
-    model_kit_free(kit);
-    model_kit_files_free(files);
-}
-
 TEST(model_opencode__the_session)
 {
     struct model_kit_files files;
@@ -105,7 +99,6 @@ TEST(model_opencode__the_session)
     assert_is(kit.session.parent, "ses_6fffffffffffAAAAAAAAAAAAAA");
     assert_number(kit.session.time, "1767323045000");
     assert_number(kit.session.updated, "1767323054000");
-    done(&kit, &files);
 }
 
 TEST(model_opencode__parts_are_blocks)
@@ -152,7 +145,6 @@ TEST(model_opencode__parts_are_blocks)
     assert_true(item->blocks[1].is_redacted);
     assert_is(item->blocks[1].signature, "enc");
     assert_number(item->blocks[3].raw, "{\"type\":\"future\",\"q\":1.50}");
-    done(&kit, &files);
 }
 
 TEST(model_opencode__metadata_of_a_response)
@@ -188,7 +180,6 @@ TEST(model_opencode__metadata_of_a_response)
     item = &kit.items[3];
     assert_int_equal(item->model.size, 0);
     assert_int_equal(item->stop, WAL__STOP_LENGTH);
-    done(&kit, &files);
 }
 
 /* pending and running have no result; completed, success and error do. */
@@ -233,7 +224,6 @@ TEST(model_opencode__states_of_a_tool)
     assert_is(kit.items[4].call, "c4");
     assert_true(kit.items[4].is_error);
     assert_is(kit.items[4].blocks[0].text, "no");
-    done(&kit, &files);
 }
 
 /* Results come before the model's text of its next step. */
@@ -260,7 +250,6 @@ TEST(model_opencode__steps_are_messages)
     assert_is(kit.items[3].blocks[0].text, "two");
     assert_int_equal(kit.items[3].usage.output.size, 0);
     assert_is(kit.head, "prt_000000000006AAAAAAAAAAAAAA");
-    done(&kit, &files);
 }
 
 TEST(model_opencode__a_summary_is_a_compaction)
@@ -286,7 +275,6 @@ TEST(model_opencode__a_summary_is_a_compaction)
     assert_is(kit.items[2].text, "what was");
     assert_is(kit.items[2].target, USER);
     assert_is(kit.items[2].parent, USER);
-    done(&kit, &files);
 }
 
 /* Both layouts, and messages and parts that name nothing but by their place. */
@@ -311,7 +299,6 @@ TEST(model_opencode__paths_of_files)
     assert_is(kit.items[2].blocks[0].text, "three");
     assert_is(kit.items[3].blocks[0].text, "one");
     assert_is(kit.items[3].id, "m1"); /* its file's name */
-    done(&kit, &files);
 }
 
 /* Missing or duplicate ids lose no item. */
@@ -342,7 +329,6 @@ TEST(model_opencode__every_item_gets_a_unique_id)
     }
     assert_is(kit.items[1].id, "same");
     assert_is(kit.items[3].id, "m2");
-    done(&kit, &files);
 }
 
 /* Files that are no message, part or object are ignored. */
@@ -366,7 +352,6 @@ TEST(model_opencode__odd_documents)
     add(&files, "migration", "2");
     model_kit_read(&kit, "opencode", &files);
     assert_true(kit.count >= 3);
-    done(&kit, &files);
 }
 
 /* A session in one file, as the client exports it. */
@@ -397,7 +382,6 @@ TEST(model_opencode__an_exported_session)
     for (size_t i = 1; i < kit.count; i++) {
         assert_true(kit.is_live[i]);
     }
-    done(&kit, &files);
 }
 
 /* ------------------------------------------------------------ writing --- */
@@ -484,8 +468,6 @@ TEST(model_opencode__names_ids_and_references_agree)
     assert_non_null(model_kit_files_find(&out, SESSION "/" THIRD ".json"));
     assert_string_equal(model_kit_files_find(&out, "p1/" SESSION ".json")->data,
                         files.items[0].data);
-    model_kit_files_free(&out);
-    done(&kit, &files);
 }
 
 /* An id that the client would sort elsewhere is not kept. */
@@ -512,8 +494,6 @@ TEST(model_opencode__ids_rise_with_the_items)
     assert_int_equal(out.count, 16);
     assert_agrees(&out);
     assert_non_null(strstr(out.items[0].path, THIRD));
-    model_kit_files_free(&out);
-    done(&kit, &files);
 }
 
 TEST(model_opencode__regenerated_session_is_equivalent)
@@ -523,21 +503,12 @@ TEST(model_opencode__regenerated_session_is_equivalent)
     struct model_kit_files out = {.items = NULL};
     struct model_kit again;
     struct model_kit kit;
-    char *before;
-    char *after;
 
     add_everything(&files);
     model_kit_read(&kit, "opencode", &files);
     assert_true(model_kit_write(&kit, "opencode", &out, NULL));
     model_kit_read(&again, "opencode", &out);
-    before = model_kit_canon(&kit, carries, wal__dialect_find("opencode"));
-    after = model_kit_canon(&again, carries, wal__dialect_find("opencode"));
-    assert_string_equal(before, after);
-    free(before);
-    free(after);
-    model_kit_free(&again);
-    model_kit_files_free(&out);
-    done(&kit, &files);
+    model_kit_assert_same(&kit, &again, carries, wal__dialect_find("opencode"));
 }
 
 /* A call's part is one file: without its result, then with it. */
@@ -563,8 +534,6 @@ TEST(model_opencode__result_is_in_the_part_of_its_call)
         }
     }
     assert_int_equal(tools, 2);
-    model_kit_files_free(&out);
-    done(&kit, &files);
 }
 
 TEST(model_opencode__failed_output_is_an_error)
@@ -576,6 +545,4 @@ TEST(model_opencode__failed_output_is_an_error)
     add_everything(&files);
     model_kit_read(&kit, "opencode", &files);
     assert_false(model_kit_write(&kit, "opencode", &out, NULL));
-    model_kit_files_free(&out);
-    done(&kit, &files);
 }

@@ -103,7 +103,6 @@ TEST(model_pi__every_entry_is_an_item)
     assert_true(kit.items[5].is_error);
     assert_is(kit.items[5].call, "call_1");
     assert_is(kit.items[6].target, "00000004");
-    model_kit_free(&kit);
 }
 
 static void assert_same(const char *one, const char *two)
@@ -126,8 +125,6 @@ TEST(model_pi__unchanged_lines_are_written_verbatim)
     for (size_t i = 0; i < WAL__FEATURE_COUNT; i++) {
         assert_int_equal(losses[i], 0);
     }
-    model_kit_files_free(&files);
-    model_kit_free(&kit);
 }
 
 /* Without the original lines, all lines are generated. */
@@ -136,8 +133,6 @@ TEST(model_pi__regenerated_session_is_equivalent)
     struct model_kit_files files = {.items = NULL};
     struct model_kit kit;
     struct model_kit again;
-    char *before;
-    char *after;
 
     model_kit_read_text(&kit, "pi", everything);
     for (size_t i = 0; i < kit.count; i++) {
@@ -148,14 +143,7 @@ TEST(model_pi__regenerated_session_is_equivalent)
     /* A sum that is not read again. */
     assert_non_null(strstr(files.items[0].data, "\"totalTokens\":10,"));
     model_kit_read(&again, "pi", &files);
-    before = model_kit_canon(&kit, UINT64_MAX, NULL);
-    after = model_kit_canon(&again, UINT64_MAX, NULL);
-    assert_same(before, after);
-    free(before);
-    free(after);
-    model_kit_free(&again);
-    model_kit_files_free(&files);
-    model_kit_free(&kit);
+    model_kit_assert_same(&kit, &again, UINT64_MAX, NULL);
 }
 
 /* A fork of pi writes "model":"PROVIDER/MODEL"; no provider is invented. */
@@ -178,9 +166,6 @@ TEST(model_pi__model_change_without_provider_stays_without)
         assert_int_equal(item->provider.size, 0);
         assert_is(item->model, "p/m");
     }
-    model_kit_free(&again);
-    model_kit_files_free(&files);
-    model_kit_free(&kit);
 }
 
 TEST(model_pi__version_1_gets_ids_and_kept_entry)
@@ -209,9 +194,6 @@ TEST(model_pi__version_1_gets_ids_and_kept_entry)
     assert_memory_equal(again.items[3].target.data, again.items[2].id.data, 10);
     assert_memory_equal(again.items[2].parent.data, again.items[1].id.data, 10);
     assert_int_equal(again.items[1].parent.size, 0);
-    model_kit_free(&again);
-    model_kit_files_free(&files);
-    model_kit_free(&kit);
 }
 
 TEST(model_pi__head_elsewhere_ends_the_file)
@@ -227,9 +209,6 @@ TEST(model_pi__head_elsewhere_ends_the_file)
     assert_int_equal(again.count, kit.count + 1);
     assert_int_equal(again.items[kit.count].kind, WAL__ITEM_HEAD);
     assert_is(again.items[kit.count].parent, "00000005");
-    model_kit_free(&again);
-    model_kit_files_free(&files);
-    model_kit_free(&kit);
 }
 
 #define MESSAGE(id, parent, text)                                         \
@@ -258,12 +237,10 @@ TEST(model_pi__a_label_is_a_leaf)
     assert_false(kit.is_live[3]);
     assert_true(model_kit_write(&kit, "pi", &files, NULL));
     assert_string_equal(files.items[0].data, text);
-    model_kit_files_free(&files);
+    files = (struct model_kit_files){.items = NULL};
     assert_true(model_kit_write(&kit, "rollouts", &files, NULL));
     assert_non_null(strstr(files.items[0].data, "\"b\""));
     assert_null(strstr(files.items[0].data, "\"c\""));
-    model_kit_files_free(&files);
-    model_kit_free(&kit);
 }
 
 #define ROW(uuid, parent, side, text)                      \
@@ -289,9 +266,6 @@ TEST(model_pi__side_chain_is_not_a_leaf)
     assert_is(again.items[1].blocks[0].text, "main");
     assert_false(again.is_live[2]);
     assert_false(again.is_live[3]);
-    model_kit_free(&again);
-    model_kit_files_free(&files);
-    model_kit_free(&kit);
 }
 
 TEST(model_pi__failed_output_is_an_error)
@@ -301,8 +275,6 @@ TEST(model_pi__failed_output_is_an_error)
 
     model_kit_read_text(&kit, "pi", everything);
     assert_false(model_kit_write(&kit, "pi", &files, NULL));
-    model_kit_files_free(&files);
-    model_kit_free(&kit);
 }
 
 static const char messages[] =
@@ -409,8 +381,6 @@ TEST(model_sdk__every_line_is_an_item)
     assert_int_equal(items[8].kind, WAL__ITEM_LINE);
     assert_int_equal(items[9].block_count, 0);
     assert_is(kit.head, "u9");
-    model_kit_free(&kit);
-    model_kit_files_free(&files);
 }
 
 /* Calls have their name and arguments below `function`, or next to their id. */
@@ -424,8 +394,6 @@ TEST(model_sdk__calls_of_both_forms)
     assert_is(kit.items[3].blocks[2].name, "list");
     assert_int_equal(kit.items[3].blocks[2].arguments.size, 7);
     assert_memory_equal(kit.items[3].blocks[2].arguments.data, "{\"k\":2}", 7);
-    model_kit_free(&kit);
-    model_kit_files_free(&files);
 }
 
 TEST(model_sdk__transcript_is_next_to_the_conversation)
@@ -439,8 +407,6 @@ TEST(model_sdk__transcript_is_next_to_the_conversation)
         assert_int_equal(kit.items[i].stream, 1);
         assert_true(kit.items[i].is_off_branch);
     }
-    model_kit_free(&kit);
-    model_kit_files_free(&files);
 }
 
 TEST(model_sdk__metadata_of_the_code)
@@ -452,8 +418,6 @@ TEST(model_sdk__metadata_of_the_code)
     assert_is(kit.session.id, "s-1");
     assert_is(kit.session.parent, "s-0");
     assert_is(kit.session.updated, "2026-01-02T03:04:13Z");
-    model_kit_free(&kit);
-    model_kit_files_free(&files);
 }
 
 TEST(model_spec11__metadata)
@@ -467,8 +431,6 @@ TEST(model_spec11__metadata)
     assert_is(kit.session.parent, "s-0");
     assert_is(kit.session.exit_reason, "end");
     assert_is(kit.session.agent, "a");
-    model_kit_free(&kit);
-    model_kit_files_free(&files);
 }
 
 static void assert_verbatim(const char *dialect, const char *metadata, const char *folder)
@@ -496,9 +458,6 @@ static void assert_verbatim(const char *dialect, const char *metadata, const cha
     for (size_t i = 0; i < WAL__FEATURE_COUNT; i++) {
         assert_int_equal(losses[i], 0);
     }
-    model_kit_files_free(&out);
-    model_kit_free(&kit);
-    model_kit_files_free(&files);
 }
 
 TEST(model_sdk__unchanged_lines_are_written_verbatim)
@@ -519,8 +478,6 @@ static void assert_regenerated(const char *dialect, const char *metadata)
     struct model_kit_files out = {.items = NULL};
     struct model_kit again;
     struct model_kit kit;
-    char *before;
-    char *after;
 
     read_session(&kit, &files, dialect, metadata);
     for (size_t i = 0; i < kit.count; i++) {
@@ -532,19 +489,11 @@ static void assert_regenerated(const char *dialect, const char *metadata)
     kit.session.raw.size = 0;
     assert_true(model_kit_write(&kit, dialect, &out, NULL));
     model_kit_read(&again, dialect, &out);
-    before = model_kit_canon(&kit, carries, NULL);
-    after = model_kit_canon(&again, carries, NULL);
-    assert_string_equal(before, after);
+    model_kit_assert_same(&kit, &again, carries, NULL);
     assert_is(again.session.id, "s-1");
     assert_is(again.session.cwd, "/p");
     assert_is(again.session.model, "m");
     assert_is(again.session.agent, "a");
-    free(before);
-    free(after);
-    model_kit_free(&again);
-    model_kit_files_free(&out);
-    model_kit_free(&kit);
-    model_kit_files_free(&files);
 }
 
 TEST(model_sdk__regenerated_session_is_equivalent)
@@ -566,20 +515,15 @@ TEST(model_sdk__metadata_is_the_documents)
                         "{\"session_id\":\"s-1\",\"created_at\":\"2026-01-02T03:04:05Z\","
                         "\"model\":\"m\",\"cwd\":\"/p\",\"turn_count\":2,\"total_cost_usd\":0,"
                         "\"exit_reason\":\"end\",\"agent_name\":\"a\"}\n");
-    model_kit_files_free(&out);
+    out = (struct model_kit_files){.items = NULL};
     assert_true(model_kit_write(&kit, "spec11", &out, NULL));
-    model_kit_files_free(&out);
-    model_kit_free(&kit);
-    model_kit_files_free(&files);
+    out = (struct model_kit_files){.items = NULL};
 
     read_session(&kit, &files, "sdk", sdk_metadata);
     assert_true(model_kit_write(&kit, "spec11", &out, NULL));
     assert_non_null(strstr(model_kit_files_find(&out, "sessions/s-1/metadata.json")->data,
                            "\"created_at\":\"2026-01-02T03:04:05Z\",\"updated_at\":"
                            "\"2026-01-02T03:04:05Z\",\"message_count\":"));
-    model_kit_files_free(&out);
-    model_kit_free(&kit);
-    model_kit_files_free(&files);
 }
 
 /* A message that says no time gets that of the one before it. */
@@ -608,9 +552,6 @@ TEST(model_sdk__invalid_times)
     }
     assert_null(strstr(out.items[0].data, "1970"));
     assert_null(strstr(out.items[0].data, "soon"));
-    model_kit_files_free(&out);
-    model_kit_free(&kit);
-    model_kit_files_free(&files);
 }
 
 /* Names of files and folders come from ids that may be anything. */
@@ -635,10 +576,7 @@ TEST(model_sdk__ids_cannot_escape_the_directory)
                 assert_null(strchr(path, '\n'));
                 assert_true(path[0] != '.' && path[0] != '/');
             }
-            model_kit_files_free(&out);
         }
-        model_kit_free(&kit);
-        model_kit_files_free(&files);
     }
 }
 
@@ -652,7 +590,4 @@ TEST(model_sdk__failed_output_is_an_error)
     assert_false(model_kit_write(&kit, "sdk", &out, NULL));
     assert_false(model_kit_write(&kit, "spec11", &out, NULL));
     assert_false(model_kit_write(&kit, "opencode", &out, NULL));
-    model_kit_files_free(&out);
-    model_kit_free(&kit);
-    model_kit_files_free(&files);
 }

@@ -125,7 +125,6 @@ TEST(model_qwen__parts_are_blocks_and_results)
     assert_is(kit.items[3].blocks[0].text, "no");
     assert_true(kit.items[3].is_error);
     assert_int_equal(kit.items[3].blocks[1].kind, WAL__BLOCK_IMAGE);
-    model_kit_free(&kit);
 }
 
 TEST(model_qwen__messages_of_no_person_are_meta)
@@ -159,7 +158,6 @@ TEST(model_qwen__messages_of_no_person_are_meta)
     }
     assert_is(kit.items[8].blocks[0].text, "/about");
     assert_is(kit.items[9].blocks[0].text, "1.0");
-    model_kit_free(&kit);
 }
 
 TEST(model_qwen__commands_that_are_not_shown_are_lines)
@@ -178,7 +176,6 @@ TEST(model_qwen__commands_that_are_not_shown_are_lines)
     for (size_t i = 1; i < kit.count; i++) {
         assert_int_equal(kit.items[i].kind, WAL__ITEM_LINE);
     }
-    model_kit_free(&kit);
 }
 
 TEST(model_qwen__rewind_leaves_a_branch)
@@ -192,7 +189,6 @@ TEST(model_qwen__rewind_leaves_a_branch)
     model_kit_read_text(&kit, "qwen", text);
     assert_int_equal(kit.count, 5);
     assert_true(kit.is_live[1] && !kit.is_live[2] && kit.is_live[3] && kit.is_live[4]);
-    model_kit_free(&kit);
 }
 
 TEST(model_qwen__compression_has_the_summary)
@@ -216,9 +212,6 @@ TEST(model_qwen__compression_has_the_summary)
     assert_true(model_kit_write(&kit, "pi", &files, NULL));
     model_kit_read(&pi, "pi", &files);
     assert_int_equal(pi.items[pi.count - 1].kind, WAL__ITEM_COMPACTION);
-    model_kit_free(&pi);
-    model_kit_free(&kit);
-    model_kit_files_free(&files);
 }
 
 /* The records keep their bytes; in a session with another id they get that. */
@@ -236,14 +229,12 @@ TEST(model_qwen__own_records_are_written_unchanged)
     assert_int_equal(files.count, 1);
     assert_string_equal(files.items[0].path, "projects/-p/chats/" SESSION ".jsonl");
     assert_string_equal(files.items[0].data, text);
-    model_kit_files_free(&files);
+    files = (struct model_kit_files){.items = NULL};
     kit.session.id = (struct wal__json_span){(const uint8_t *)"\"other\"", 7};
     assert_true(model_kit_write(&kit, "qwen", &files, NULL));
 
     assert_null(strstr(files.items[0].data, SESSION));
     assert_non_null(strstr(files.items[0].data, "\"odd\":[1,2]"));
-    model_kit_files_free(&files);
-    model_kit_free(&kit);
 }
 
 TEST(model_qwen__a_session_without_items_has_a_record)
@@ -254,8 +245,6 @@ TEST(model_qwen__a_session_without_items_has_a_record)
     model_kit_read_text(&kit, "qwen", "");
     assert_true(model_kit_write(&kit, "qwen", &files, NULL));
     assert_true(files.items[0].size > 0);
-    model_kit_files_free(&files);
-    model_kit_free(&kit);
 }
 
 TEST(model_qwen__recognised_by_its_message_or_payload)
@@ -305,7 +294,6 @@ TEST(model_qwen__odd_values_are_lines)
         assert_int_equal(kit.damaged, 0);
         assert_true(kit.count >= 1);
         assert_int_equal(kit.items[kit.count - 1].kind, WAL__ITEM_LINE);
-        model_kit_free(&kit);
     }
     assert_true(read_line("{\"uuid\":\"a\",\"uuid\":\"b\"}").has_duplicate_key);
 }

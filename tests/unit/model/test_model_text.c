@@ -401,11 +401,10 @@ TEST(first_text__other_payloads_have_none)
 /* Puts `head`, then letters, then `tail`, so that all of it is `size` bytes. */
 static char *long_payload(const char *head, const char *tail, size_t size)
 {
-    char *payload = malloc(size);
+    char *payload = test_memory(size);
     size_t head_size = strlen(head);
     size_t tail_size = strlen(tail);
 
-    assert_non_null(payload);
     memset(payload, 'x', size);
     memcpy(payload, head, head_size);
     memcpy(payload + size - tail_size, tail, tail_size);
@@ -439,14 +438,12 @@ TEST(first_text__long_payload_counts_up_to_the_cut)
         if (cases[i].is_user) {
             assert_memory_equal(text, "hi", 2);
         }
-        free(payload);
     }
     /* Just short enough, it is looked at whole. */
     char *payload = long_payload(cases[5].head, cases[5].tail, WAL__FIRST_TEXT_SCAN_MAX);
     assert_true(first_text_of(payload, WAL__FIRST_TEXT_SCAN_MAX, text));
     payload[WAL__FIRST_TEXT_SCAN_MAX - 1] = ' ';
     assert_false(first_text_of(payload, WAL__FIRST_TEXT_SCAN_MAX, text));
-    free(payload);
 }
 
 /* Wherever the cut is, even in a character or an escape, the text is valid. */
@@ -460,10 +457,9 @@ TEST(first_text__cut_anywhere_gives_whole_characters)
     static const char whole[] = "\xe2\x82\xac\xe2\x82\xac\xf0\x9f\x98\x80\xf0\x9f\x98\x80!";
     size_t size = WAL__FIRST_TEXT_SCAN_MAX + sizeof(payload) - 1;
     char text[WAL__FIRST_TEXT_MAX + 1];
-    char *padded = malloc(size);
+    char *padded = test_memory(size);
     size_t longest = 0;
 
-    assert_non_null(padded);
     for (size_t kept = 1; kept < sizeof(payload); kept++) {
         memset(padded, ' ', WAL__FIRST_TEXT_SCAN_MAX);
         memcpy(padded + WAL__FIRST_TEXT_SCAN_MAX - kept, payload, sizeof(payload) - 1);
@@ -478,7 +474,6 @@ TEST(first_text__cut_anywhere_gives_whole_characters)
         longest = text_size;
     }
     assert_int_equal(longest, sizeof(whole) - 1);
-    free(padded);
 }
 
 static struct wal__json_span span(const char *text)

@@ -289,9 +289,8 @@ PARTIAL_TEST(partial__redacted_through_a_fork)
 
 PARTIAL_TEST(partial__what_came_after_the_base)
 {
-    struct wal_session *session = kit_create(world.store, "late");
+    struct wal_session *session = kit_create_filled(world.store, "late", "x y");
 
-    kit_append_all(session, "x y");
     wal_session_close(session);
     append_content("late", "large3", 3);
     push();

@@ -761,10 +761,9 @@ static uint64_t salvage_growing(struct wal_store *store, struct seen *seen)
 KIT_TEST(salvage__of_a_store_that_grows)
 {
     struct wal_store *store = kit_store();
-    struct wal_session *session = kit_create(store, "s");
+    struct wal_session *session = kit_create_filled(store, "s", "a b c");
     struct seen seen = {.calls = 0};
 
-    kit_append_all(session, "a b c");
     wal_session_close(session);
     assert_int_equal(salvage_growing(store, &seen), 0);
     expect_entries("s", "a b c");
@@ -902,11 +901,9 @@ KIT_TEST(salvage__of_a_write_in_progress)
 {
     struct wal__io io = wal__io_posix;
     struct seen seen = {.calls = 0};
-    struct wal_store *store = kit_store();
-    struct wal_session *session = kit_create(store, "s");
 
+    (void)kit_create_filled(kit_store(), "s", "a b c d e");
     io.pread = read_torn;
-    kit_append_all(session, "a b c d e");
     torn.begin = (uint64_t)find_frame(LOG, WAL__FRAME_ENTRY, 3);
     torn.end = (uint64_t)find_frame(LOG, WAL__FRAME_ENTRY, 4);
     for (int readings = 1; readings <= 3; readings++) {

@@ -84,7 +84,6 @@ KIT_TEST(index__missing_is_made)
     assert_int_equal(result.built, 0);
     (void)update(search, WAL_SEARCH_UPDATE_DEEP);
     assert_true(kit_exists(deep_file));
-    wal_search_close(search);
 }
 
 KIT_TEST(index__complete_is_used)
@@ -281,7 +280,6 @@ KIT_TEST(index__damaged_while_it_is_open)
         }
     }
     assert_string_equal(kit_hits(search, "w498"), "a:e498");
-    wal_search_close(search);
 }
 
 KIT_TEST(index__of_another_version_or_store)
@@ -426,7 +424,6 @@ KIT_TEST(index__that_was_searched_is_not_open)
         assert_string_equal(kit_query(search, &query), "a:e498");
         assert_int_equal(system("! ls -l /proc/$PPID/fd | grep -q '[.]fts'"), 0);
     }
-    wal_search_close(search);
 }
 
 KIT_TEST(index__of_what_was_erased)
@@ -572,7 +569,6 @@ KIT_TEST(index__of_a_segment_that_is_replaced_during_the_search)
     query.ctx = &is_replaced;
     assert_string_equal(kit_query(search, &query), "a:new a:e498");
     assert_true(is_replaced);
-    wal_search_close(search);
 }
 
 /* --- without files ------------------------------------------------------- */
@@ -661,7 +657,6 @@ KIT_TEST(index__in_memory)
     store = kit_open(NULL, WAL_OPEN_NOOP);
     search = kit_search(store);
     assert_string_equal(kit_hits(search, "word"), "none");
-    wal_search_close(search);
 }
 
 struct stop {
@@ -698,5 +693,4 @@ KIT_TEST(index__update_that_is_stopped)
     stop.at = 0;
     assert_ok(wal_search_update(search, &options, NULL, &error));
     assert_string_equal(kit_hits(search, "w498"), "a:e498");
-    wal_search_close(search);
 }

@@ -48,7 +48,6 @@ KIT_TEST(query__empty_store)
     struct wal_search *search = kit_search(store);
 
     assert_string_equal(kit_hits(search, "word"), "none");
-    wal_search_close(search);
 }
 
 KIT_TEST(query__words_of_one_record)
@@ -71,7 +70,6 @@ KIT_TEST(query__words_of_one_record)
     /* What was appended since is found. */
     kit_say(b, "b2", "user", "brown too");
     assert_string_equal(kit_hits(search, "brown"), "b:b2 a:a1");
-    wal_search_close(search);
 }
 
 #define ENQUEUE(text) \
@@ -98,7 +96,6 @@ KIT_TEST(query__text_of_a_queue_is_found_where_it_is_repeated)
     assert_ok(wal_search_find(search, &query, &cursor, &summary, NULL));
     assert_int_equal(summary.matches, 2);
     wal_search_cursor_close(cursor);
-    wal_search_close(search);
 }
 
 KIT_TEST(query__grouped_and_ranked)
@@ -135,7 +132,6 @@ KIT_TEST(query__grouped_and_ranked)
     assert_int_equal(hit.time_ms, INT64_C(1767398400000));
     assert_int_equal(wal_search_cursor_next(cursor, &hit, NULL), WAL_END);
     wal_search_cursor_close(cursor);
-    wal_search_close(search);
 }
 
 /* Made sessions with a topic each, which their first prompt names and their answers repeat; in
@@ -209,7 +205,6 @@ KIT_TEST(query__phrases_are_compared)
     assert_string_equal(kit_hits(search, "invoice -\"paid the\""), "a:a2 a:a1");
     assert_string_equal(kit_hits(search, "src/main.c"), "a:a3");
     assert_string_equal(kit_hits(search, "src -src/main.c"), "a:a4");
-    wal_search_close(search);
 }
 
 /* The matches of the first session of a query. */
@@ -247,7 +242,6 @@ KIT_TEST(query__matches_are_those_that_are_found)
     assert_int_equal(session_hits(search, &query), 3);
     query.text = kit_text("\"secret plan\"");
     assert_int_equal(session_hits(search, &query), 2);
-    wal_search_close(search);
 }
 
 KIT_TEST(query__filters)
@@ -276,7 +270,6 @@ KIT_TEST(query__filters)
     assert_string_equal(kit_query(search, &query), "c:c1 b:b1");
     query.until_ms = INT64_C(1767398400000); /* 2026-01-03 */
     assert_string_equal(kit_query(search, &query), "b:b1");
-    wal_search_close(search);
 }
 
 KIT_TEST(query__roles_tools_and_results)
@@ -313,7 +306,6 @@ KIT_TEST(query__roles_tools_and_results)
     assert_string_equal(kit_query(search, &query), "a:call");
     query.tool = kit_text("needle"); /* in its arguments only */
     assert_string_equal(kit_query(search, &query), "none");
-    wal_search_close(search);
 }
 
 KIT_TEST(query__what_is_not_indexed)
@@ -333,7 +325,6 @@ KIT_TEST(query__what_is_not_indexed)
     append(a, "e6", "message", "[\"needle\"]");
     append(a, "e7", "message", "\"needle\"");
     assert_string_equal(kit_hits(search, "needle"), "none");
-    wal_search_close(search);
 }
 
 /* --- what must not be found ---------------------------------------------- */
@@ -411,7 +402,6 @@ KIT_TEST(query__deleted_and_trashed_sessions)
     /* Another session with its id has nothing of it. */
     a = create(store, "a", "", "", "");
     assert_string_equal(kit_hits(search, "word"), "b:- b:b1");
-    wal_search_close(search);
 }
 
 KIT_TEST(query__what_a_fork_sees_of_a_deleted_session)
@@ -440,7 +430,6 @@ KIT_TEST(query__what_a_fork_sees_of_a_deleted_session)
     assert_string_equal(kit_hits(search, "word"), "f:- f:a1");
     assert_ok(wal_session_delete(fork, NULL));
     assert_string_equal(kit_hits(search, "word"), "none");
-    wal_search_close(search);
 }
 
 static int32_t set_title(void *ctx, const struct wal_session_info *now,
@@ -469,7 +458,6 @@ KIT_TEST(query__older_titles_and_documents)
     assert_string_equal(kit_hits(search, "old"), "none");
     assert_string_equal(kit_hits(search, "new"), "a:m");
     assert_string_equal(kit_hits(search, "text"), "a:m");
-    wal_search_close(search);
 }
 
 /* --- texts --------------------------------------------------------------- */
@@ -490,7 +478,6 @@ KIT_TEST(query__scripts_without_spaces)
     assert_string_equal(kit_hits(search, "加"), "a:ja");
     assert_string_equal(kit_hits(search, "검색"), "a:ko");
     assert_string_equal(kit_hits(search, "sqliteで検索"), "a:mix");
-    wal_search_close(search);
 }
 
 /* Letters whose marks unicode61 keeps, and symbols that it takes for letters. */
@@ -519,7 +506,6 @@ KIT_TEST(query__marks_and_symbols)
     assert_string_equal(kit_hits(search, "\U0001f680"), "none");
     query.flags = WAL_SEARCH_SUBSTRING;
     assert_string_equal(kit_query(search, &query), "a:sy");
-    wal_search_close(search);
 }
 
 KIT_TEST(query__inside_words)
@@ -544,7 +530,6 @@ KIT_TEST(query__inside_words)
     assert_int_equal(wal_search_find(search, &query, &cursor, NULL, NULL), WAL_EINVAL);
     query.text = kit_text("(((");
     assert_int_equal(wal_search_find(search, &query, &cursor, NULL, NULL), WAL_EINVAL);
-    wal_search_close(search);
 }
 
 KIT_TEST(query__long_text_is_found_to_its_end)
@@ -568,7 +553,6 @@ KIT_TEST(query__long_text_is_found_to_its_end)
     }
     assert_string_equal(kit_hits(search, "begin beyond first"), "a:a1");
     assert_string_equal(kit_hits(search, "\"ensues other\" begin"), "a:a2");
-    wal_search_close(search);
 }
 
 /* --- handles -------------------------------------------------------------- */
@@ -642,7 +626,6 @@ KIT_TEST(query__misuse)
     assert_int_equal(wal_search_update(NULL, NULL, NULL, NULL), WAL_EINVAL);
     wal_search_cursor_close(NULL);
     wal_search_close(NULL);
-    wal_search_close(search);
 }
 
 /* It has opened a session, for the roles of messages. */
@@ -660,5 +643,4 @@ KIT_TEST(query__search_closed_after_its_store)
     assert_string_equal(kit_hits(search, "needle"), "a:m");
     wal_session_close(a);
     assert_int_equal(wal_close(store, NULL), WAL_EBUSY);
-    wal_search_close(search);
 }

@@ -247,9 +247,8 @@ KIT_TEST(misread__tail_of_a_conflict_is_read_again)
     const struct wal_entry entry = kit_entry("d", NULL, "{}");
     struct wal__io io;
     struct wal_store *store = open_misread(&io);
-    struct wal_session *session = kit_create(store, "s");
+    struct wal_session *session = kit_create_filled(store, "s", "a b c");
 
-    kit_append_all(session, "a b c");
     for (int at = 1; at <= 4; at++) {
         struct wal_error error = KIT_ERROR;
 

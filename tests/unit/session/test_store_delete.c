@@ -4,13 +4,12 @@
  * taking it back, after compaction and after a salvage; what deleting removes,
  * and what forks keep.
  */
-#include <pthread.h>
-#include <stdatomic.h>
 #include <time.h>
 
 #include "agentwal/admin.h"
+#include "engine/log/control.h"
 #include "engine/session/session.h"
-#include "format/bytes/assert.h"
+#include "engine/session/store.h"
 #include "format/segment/segment_fmt.h"
 #include "tests/lib/kit/parts_kit.h"
 
@@ -242,122 +241,94 @@ KIT_TEST(trash__salvage_keeps_it)
     assert_slice(kit_info(session).metadata, "{\"a\":1}");
 }
 
-enum {
-    MOVES = 200
-};
+/* Of the handle that change_between() opens: what comes before its next group. */
+static struct wal__io io_between;
+static void (*between)(struct wal_store *);
+static struct wal_store *store_between;
 
-struct mover {
-    struct wal_store *store;
-    struct wal_session *session;
-    atomic_bool *done;
-};
-
-/* Into the trash and out of it. */
-static void *move(void *arg)
+static enum wal_status lock_after(void *ctx, struct wal__file *file, uint64_t offset,
+                                  enum wal__io_lock mode, int *sys_errno)
 {
-    const struct mover *mover = arg;
+    void (*due)(struct wal_store *) = between;
 
-    for (int i = 0; i < MOVES; i++) {
-        WAL__ASSERT(wal_session_trash(mover->session, NULL) == WAL_OK);
-        WAL__ASSERT(wal_session_undelete(mover->store, kit_text("s"), NULL) == WAL_OK);
+    if (offset == WAL__LOCK_APPEND && mode == WAL__IO_LOCK_EXCLUSIVE && due != NULL) {
+        between = NULL;
+        due(store_between);
     }
-    atomic_store(mover->done, true);
-    return NULL;
+    return wal__io_posix.lock(ctx, file, offset, mode, sys_errno);
 }
 
-struct counter {
-    unsigned number;
-    char text[16];
-};
-
-static int32_t count_up(void *ctx, const struct wal_session_info *now,
-                        struct wal_session_change *change)
+/* Opens a second handle, whose first group is prepared before `due` is called, and gets the append
+ * lock after it. */
+static struct wal_store *change_between(struct wal_store *store, void (*due)(struct wal_store *))
 {
-    struct counter *counter = ctx;
+    struct wal_open_options options = {.struct_size = sizeof(options)};
+    struct wal_store *other;
 
-    counter->number =
-        now->title.size == 0 ? 1 : (unsigned)strtoul((const char *)now->title.data, NULL, 10) + 1;
-    (void)snprintf(counter->text, sizeof(counter->text), "%u ", counter->number);
-    change->fields = WAL_CHANGE_TITLE;
-    change->title = kit_text(counter->text);
-    return 0;
+    io_between = wal__io_posix;
+    io_between.lock = lock_after;
+    store_between = store;
+    assert_ok(wal__store_open("store", &options, &wal__heap_libc, &io_between, &other, NULL));
+    between = due;
+    return other;
+}
+
+static void undelete(struct wal_store *store)
+{
+    assert_ok(wal_session_undelete(store, kit_text("s"), NULL));
+}
+
+static void change_title(struct wal_store *store)
+{
+    struct wal_session *session = kit_session(store, "s");
+
+    assert_ok(wal_session_update(session, set_title, NULL, NULL));
+    wal_session_close(session);
+}
+
+static void trash(struct wal_store *store)
+{
+    struct wal_session *session = kit_session(store, "s");
+
+    assert_ok(wal_session_trash(session, NULL));
+    wal_session_close(session);
 }
 
 /* The record is written anew by both: neither undoes what the other did. */
-KIT_TEST(trash__changes_at_the_same_time_are_kept)
+KIT_TEST(trash__change_meanwhile_is_kept)
 {
     struct wal_store *store = kit_store();
-    struct wal_store *other = kit_store();
-    struct wal_session *session = kit_create(store, "s");
-    struct wal_session *writer = kit_session(other, "s");
-    atomic_bool done = false;
-    struct mover mover = {store, session, &done};
-    struct counter counter = {.number = 0};
-    char wanted[16];
-    unsigned written = 0;
-    pthread_t thread;
+    struct wal_store *other;
+    struct wal_session *session;
 
-    assert_int_equal(pthread_create(&thread, NULL, move, &mover), 0);
-    while (!atomic_load(&done)) {
-        enum wal_status status = wal_session_update(writer, count_up, &counter, NULL);
-
-        assert_true(status == WAL_OK || status == WAL_ETRASHED);
-        written += status == WAL_OK;
-    }
-    (void)pthread_join(thread, NULL);
-    (void)snprintf(wanted, sizeof(wanted), "%u ", written);
-    if (written > 0) {
-        assert_slice(kit_info(session).title, wanted);
-    }
+    wal_session_close(kit_create(store, "s"));
+    trash(store); /* which adds a feature first */
+    undelete(store);
+    other = change_between(store, change_title);
+    session = kit_session(other, "s");
+    assert_ok(wal_session_trash(session, NULL));
+    assert_null(between);
+    undelete(store);
+    assert_slice(kit_info(session).title, "new");
+    between = trash;
+    assert_int_equal(wal_session_update(session, set_title, NULL, NULL), WAL_ETRASHED);
+    assert_null(between);
+    undelete(store);
     assert_string_equal(kit_list_sessions(store, NULL), "s");
-}
-
-/* Into the trash and out of it; while it is out, it must be there. */
-static void *move_and_look(void *arg)
-{
-    const struct mover *mover = arg;
-    struct wal_session_info info = {.struct_size = sizeof(info)};
-
-    for (int i = 0; i < MOVES; i++) {
-        struct wal_session *session = NULL;
-
-        if (wal_session_open_or_create(
-                mover->store,
-                &(struct wal_session_options){.struct_size = sizeof(struct wal_session_options),
-                                              .id = kit_text("s")},
-                &session, NULL, NULL) != WAL_OK) {
-            continue;
-        }
-        WAL__ASSERT(wal_session_trash(session, NULL) == WAL_OK);
-        if (wal_session_undelete(mover->store, kit_text("s"), NULL) == WAL_OK) {
-            for (int k = 0; k < 20; k++) {
-                WAL__ASSERT(wal_session_get_info(session, &info, NULL) == WAL_OK);
-            }
-        }
-        wal_session_close(session);
-    }
-    atomic_store(mover->done, true);
-    return NULL;
 }
 
 KIT_TEST(trash__what_is_taken_out_is_not_emptied)
 {
     struct wal_store *store = kit_store();
-    struct wal_store *other = kit_store();
-    atomic_bool done = false;
-    struct mover mover = {store, NULL, &done};
-    uint64_t deleted = 0;
-    pthread_t thread;
+    struct wal_session *session = kit_create(store, "s");
+    struct wal_store *other = change_between(store, undelete);
+    uint64_t count = 0;
 
-    assert_int_equal(pthread_create(&thread, NULL, move_and_look, &mover), 0);
-    while (!atomic_load(&done)) {
-        uint64_t count = 0;
-
-        assert_ok(wal__trash_empty(&other->core, &count, NULL));
-        deleted += count;
-    }
-    (void)pthread_join(thread, NULL);
-    assert_true(deleted <= MOVES);
+    assert_ok(wal_session_trash(session, NULL));
+    assert_ok(wal__trash_empty(&other->core, &count, NULL));
+    assert_null(between);
+    assert_int_equal(count, 0);
+    assert_string_equal(kit_list_sessions(store, NULL), "s");
 }
 
 /* Makes a session with records of every kind, forks it, and deletes it. */

@@ -22,8 +22,7 @@ static enum wal_status try_fork(struct wal_session *session, const char *at,
 
 KIT_TEST(fork__unknown_entry_and_misuse)
 {
-    struct wal_store *store = kit_store();
-    struct wal_session *session = kit_create(store, "s");
+    struct wal_session *session = kit_create(kit_store(), "s");
     struct wal_session_options options = {.struct_size = sizeof(options), .id = kit_text("s")};
     char id[257];
 
@@ -46,8 +45,7 @@ KIT_TEST(fork__unknown_entry_and_misuse)
 
 KIT_TEST(fork__of_a_fork_takes_constant_space)
 {
-    struct wal_store *store = kit_store();
-    struct wal_session *session = kit_create(store, "s");
+    struct wal_session *session = kit_create(kit_store(), "s");
     struct wal_session *fork;
 
     for (int i = 0; i < 2000; i++) {
@@ -303,10 +301,9 @@ KIT_TEST(lineage__of_many_forks)
 KIT_TEST(lineage__of_two_chains_from_each_level)
 {
     struct reading reading = reading_begin();
-    struct wal_session *level = kit_create(reading.store, "level");
+    struct wal_session *level = kit_create_filled(reading.store, "level", "root");
     char name[ID_MAX];
 
-    kit_append_all(level, "root");
     for (uint32_t i = 0; i < 24; i++) {
         struct wal_session *fork;
         struct wal_session *second;

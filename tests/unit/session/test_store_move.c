@@ -216,8 +216,7 @@ static void save(struct wal_session *session, uint32_t count, const char *json, 
 
 KIT_TEST(moving__append_and_save_is_all_or_nothing)
 {
-    struct wal_store *store = kit_store();
-    struct wal_session *session = kit_create(store, "s");
+    struct wal_session *session = kit_create(kit_store(), "s");
     const struct wal_entry entry = kit_entry("d", "missing", "4");
     const struct wal_session_change change = metadata("{\"turns\":9}");
     const struct wal_batch batch = {

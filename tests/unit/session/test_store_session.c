@@ -243,8 +243,7 @@ KIT_TEST(session_info__slices_are_valid_until_the_next_call)
 
 KIT_TEST(session_info__misuse_is_refused)
 {
-    struct wal_store *store = kit_store();
-    struct wal_session *session = kit_create(store, "s");
+    struct wal_session *session = kit_create(kit_store(), "s");
     struct wal_session_info info = {.struct_size = 7};
 
     assert_int_equal(wal_session_get_info(session, &info, NULL), WAL_EINVAL);
@@ -305,8 +304,7 @@ static struct wal_entry get(struct wal_session *session, const char *id, enum wa
 
 KIT_TEST(entry_get__large_redacted_and_deleted)
 {
-    struct wal_store *store = kit_store();
-    struct wal_session *session = kit_create(store, "s");
+    struct wal_session *session = kit_create(kit_store(), "s");
     struct wal_entry entry;
 
     kit_append(session, "a", NULL);
@@ -322,8 +320,7 @@ KIT_TEST(entry_get__large_redacted_and_deleted)
 
 KIT_TEST(entry_get__misuse)
 {
-    struct wal_store *store = kit_store();
-    struct wal_session *session = kit_create(store, "s");
+    struct wal_session *session = kit_create(kit_store(), "s");
     struct wal_entry entry = WAL_INIT(wal_entry);
 
     assert_int_equal(wal_entry_get(NULL, kit_text("a"), &entry, NULL), WAL_EINVAL);
@@ -359,8 +356,7 @@ KIT_TEST(doc_get__of_session_and_store)
 
 KIT_TEST(append_one__parent_is_the_head)
 {
-    struct wal_store *store = kit_store();
-    struct wal_session *session = kit_create(store, "s");
+    struct wal_session *session = kit_create(kit_store(), "s");
     struct wal_append_result result = WAL_INIT(wal_append_result);
     struct wal_entry entry;
 
@@ -379,8 +375,7 @@ KIT_TEST(append_one__parent_is_the_head)
 KIT_TEST(pinned__slices_are_valid_until_the_cursor_is_closed)
 {
     struct wal_entry_cursor_options options = WAL_INIT(wal_entry_cursor_options);
-    struct wal_store *store = kit_store();
-    struct wal_session *session = kit_create(store, "s");
+    struct wal_session *session = kit_create(kit_store(), "s");
     struct wal_entry_cursor *cursor = NULL;
     struct wal_entry entries[4];
     struct wal_entry again = WAL_INIT(wal_entry);

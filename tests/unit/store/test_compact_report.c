@@ -122,11 +122,10 @@ static void delete (struct wal_session *session)
 KIT_TEST(dry_run__counts_what_compacting_would_rewrite)
 {
     struct wal_store *store = kit_store();
-    struct wal_session *session = kit_create(store, "s");
     struct wal_store_compact_result planned;
     struct wal_store_compact_result done;
 
-    kit_append_all(session, "a b c d");
+    (void)kit_create_filled(store, "s", "a b c d");
     planned = compact(store, WAL_STORE_COMPACT_DRY_RUN);
     assert_int_equal(planned.segments, 1);
     assert_int_equal(planned.rewritten, 1);
@@ -144,9 +143,8 @@ KIT_TEST(dry_run__counts_what_compacting_would_rewrite)
 KIT_TEST(dry_run__of_a_reader)
 {
     struct wal_store *store = kit_store();
-    struct wal_session *session = kit_create(store, "s");
+    struct wal_session *session = kit_create_filled(store, "s", "a b");
 
-    kit_append_all(session, "a b");
     wal_session_close(session);
     kit_close(store);
     store = kit_open("store", WAL_OPEN_READ_ONLY);
@@ -185,13 +183,12 @@ KIT_TEST(dry_run__stopped_by_the_callback)
 KIT_TEST(space__of_forks)
 {
     struct wal_store *store = kit_store();
-    struct wal_session *s = kit_create(store, "s");
+    struct wal_session *s = kit_create_filled(store, "s", "a b");
     struct wal_session *f;
     uint64_t all;
     uint64_t to_b;
     uint64_t f_own;
 
-    kit_append_all(s, "a b");
     to_b = space_of(store, "s").own_bytes;
     kit_append_all(s, "c d");
     all = space_of(store, "s").own_bytes;
@@ -219,13 +216,12 @@ KIT_TEST(space__of_forks)
 KIT_TEST(space__of_deleted_sessions)
 {
     struct wal_store *store = kit_store();
-    struct wal_session *s = kit_create(store, "s");
+    struct wal_session *s = kit_create_filled(store, "s", "a b c d");
     struct wal_session *f;
     struct wal_session *g;
     uint64_t all;
     uint64_t to_b;
 
-    kit_append_all(s, "a b c d");
     all = space_of(store, "s").own_bytes;
     f = kit_fork(s, "b", "f");
     to_b = space_of(store, "f").shared_bytes;
@@ -250,12 +246,11 @@ KIT_TEST(space__of_deleted_sessions)
 KIT_TEST(space__seen_through_an_entry_of_a_deleted_fork)
 {
     struct wal_store *store = kit_store();
-    struct wal_session *s = kit_create(store, "s");
+    struct wal_session *s = kit_create_filled(store, "s", "a b c");
     struct wal_session *f;
     struct wal_session *g;
     uint64_t to_b;
 
-    kit_append_all(s, "a b c");
     f = kit_fork(s, "b", "f");
     to_b = space_of(store, "f").shared_bytes;
     kit_append(f, "e", NULL);
@@ -319,10 +314,9 @@ static uint32_t count_segments(void)
 KIT_TEST(compact__again_without_changes)
 {
     struct wal_store *store = kit_store();
-    struct wal_session *session = kit_create(store, "s");
     uint32_t segments;
 
-    kit_append_all(session, "a b c");
+    (void)kit_create_filled(store, "s", "a b c");
     assert_int_equal(compact(store, 0).rewritten, 1);
     segments = count_segments();
     for (int i = 0; i < 5; i++) {
@@ -513,7 +507,7 @@ static int32_t compact_meanwhile(void *ctx, uint64_t done, uint64_t total)
 KIT_TEST(locked__by_a_thread_of_this_process)
 {
     struct wal_store *store = kit_store();
-    struct wal_session *session = kit_create(store, "s");
+    struct wal_session *session = kit_create_filled(store, "s", "a b");
     struct wal_store_compact_options options = {
         .struct_size = sizeof(options),
         .progress = compact_meanwhile,
@@ -521,7 +515,6 @@ KIT_TEST(locked__by_a_thread_of_this_process)
     };
     struct wal_error error = KIT_ERROR;
 
-    kit_append_all(session, "a b");
     assert_int_equal(wal_store_compact(store, &options, NULL, &error), WAL_ECALLBACK);
     assert_int_equal(error.sys_errno, getpid());
     /* The lock is free again, also after being stopped. */
@@ -574,14 +567,13 @@ static int compact_in_child(struct pipes *pipes)
 KIT_TEST(locked__by_another_process)
 {
     struct wal_store *store = kit_store();
-    struct wal_session *session = kit_create(store, "s");
+    struct wal_session *session = kit_create_filled(store, "s", "a b");
     struct wal_error error = KIT_ERROR;
     struct pipes pipes = {.has_waited = false};
     char byte = 1;
     pid_t child;
     int code;
 
-    kit_append_all(session, "a b");
     assert_int_equal(pipe(pipes.begun), 0);
     assert_int_equal(pipe(pipes.ended), 0);
     child = fork();

@@ -113,12 +113,11 @@ KIT_TEST(compact__own_replaced_files_are_closed_without_maps)
 KIT_TEST(compact__own_slice_keeps_its_file_and_is_named)
 {
     struct wal_store *store = kit_store();
-    struct wal_session *session = kit_create(store, "s");
+    struct wal_session *session = kit_create_filled(store, "s", "a b");
     struct wal_entry_cursor *cursor;
     struct wal_entry entry;
     struct readers readers;
 
-    kit_append_all(session, "a b");
     cursor = open_cursor(session, 0);
     entry = read_entry(cursor);
     for (int i = 0; i < 3; i++) {
@@ -451,9 +450,8 @@ KIT_TEST(close__unmaps_what_no_slice_points_to)
 KIT_TEST(close__unmaps_all_while_a_session_is_open)
 {
     struct wal_store *store = kit_store();
-    struct wal_session *session = kit_create(store, "s");
+    struct wal_session *session = kit_create_filled(store, "s", "a b");
 
-    kit_append_all(session, "a b");
     (void)compact(store, 0);
     assert_branch(session, "a b");
     assert_int_equal(wal_close(store, NULL), WAL_EBUSY);

@@ -14,6 +14,7 @@
 #include "engine/log/rotate.h"
 #include "engine/session/session.h"
 #include "engine/session/store.h"
+#include "tests/sim/ledger/ledger.h"
 
 enum {
     FILLER = 100 * 1024, /* bytes of an entry */
@@ -359,13 +360,12 @@ KIT_TEST(fold__damaged_index_below_the_catalogue_is_rebuilt)
 {
     struct wal_store *store = open_folding("store");
     struct wal_session *filler = kit_create(store, "filler");
-    struct wal_session *session = kit_create(store, "session");
+    struct wal_session *session = kit_create_filled(store, "session", "a b");
     char path[64];
     uint64_t id;
     uint64_t at;
     FILE *file;
 
-    kit_append_all(session, "a b");
     id = store->core.log.tail_segment->id;
     end_segment(store, filler);
     assert_int_equal(wal__position_segment(store->core.catalogue.snapshot->header.position), id);
@@ -398,6 +398,7 @@ KIT_TEST(fold__catalogue_of_the_close_is_not_taken)
     struct wal_entry entry = {.struct_size = sizeof(entry), .type = kit_text("message")};
     struct wal_entry_cursor *cursor = NULL;
     char *payload = blank_json(SIZE);
+    struct wal__summary summary;
     uint64_t tail;
 
     entry.payload = (struct wal_slice){payload, SIZE};
@@ -420,6 +421,8 @@ KIT_TEST(fold__catalogue_of_the_close_is_not_taken)
     assert_int_not_equal(store->core.log.tail_segment->id, tail);
     wait_for_fold(store);
     session = kit_session(store, "session");
+    assert_ok(get(store, session->number, &summary));
+    assert_int_equal(summary.segment, tail);
     kit_append_all(session, "c");
     assert_ok(wal_entry_cursor_open(session, &last, &cursor, NULL));
     assert_int_equal(wal_entry_cursor_remaining(cursor), 2);
@@ -582,4 +585,82 @@ KIT_TEST(fold__compaction_writes_sessions_while_it_loads)
 {
     assert_int_equal(compact_sessions("store", 0), 1);
     assert_in_range(compact_sessions("other", 1), 2, 4);
+}
+
+/* OPEN of a segment was lost: it does not say what is before it. */
+KIT_TEST(fold__compaction_before_a_segment_without_open)
+{
+    struct wal_open_options options = {.struct_size = sizeof(options)};
+    struct wal_store_compact_options least = {.struct_size = sizeof(least),
+                                              .max_bytes = 1536 * 1024};
+    struct wal_store_compact_result result = {.struct_size = sizeof(result)};
+    struct wal_store *store = kit_store();
+    struct wal_session *filler = kit_create(store, "filler");
+
+    for (int i = 0; i < 3; i++) {
+        fill_segment(store, filler);
+    }
+    wal_session_close(filler);
+    kit_close(store);
+    kit_flip("store/log/0000000000000003.seg", WAL__SEGMENT_HEADER_SIZE + WAL__FRAME_SIZE);
+    store = kit_open("store", 0);
+    store->core.fold.loaded_max = 1;
+    assert_ok(wal_store_compact(store, &least, &result, NULL));
+    assert_int_not_equal(result.rewritten, 0);
+    assert_string_equal(kit_list_sessions(store, NULL), "filler");
+    kit_close(store);
+}
+
+static bool is_replaced; /* a segment, which the compaction loads next */
+
+static enum wal_status rename_noting(void *ctx, const char *from, const char *to, int *sys_errno)
+{
+    is_replaced = is_replaced || strstr(from, ".rewrite") != NULL;
+    return wal__io_posix.rename(ctx, from, to, sys_errno);
+}
+
+/* Once the compaction has listed the segments that it replaced, another process ends the tail, and
+ * writes the catalogue. */
+static enum wal_status open_late(void *ctx, const char *path, int flags, struct wal__file **file,
+                                 int *sys_errno)
+{
+    if (is_replaced && strstr(path, "/index/catalogue") != NULL) {
+        struct wal_store *store;
+        struct wal_session *filler;
+
+        is_replaced = false;
+        store = open_folding("store");
+        filler = kit_session(store, "filler");
+        kit_append(filler, "a", NULL);
+        end_segment(store, filler);
+        wal_session_close(filler);
+        kit_close(store);
+    }
+    return wal__io_posix.open(ctx, path, flags, file, sys_errno);
+}
+
+/* The catalogue that the compaction writes is not of the segment that ended, and nothing of that is
+ * counted twice. */
+KIT_TEST(fold__tail_ends_while_a_compaction_loads)
+{
+    struct wal_open_options options = {.struct_size = sizeof(options)};
+    struct wal__io io = wal__io_posix;
+    struct wal_store *store = kit_store();
+    struct wal_session *filler = kit_create(store, "filler");
+
+    fill_segment(store, filler);
+    wal_session_close(filler);
+    kit_close(store);
+    io.open = open_late;
+    io.rename = rename_noting;
+    assert_ok(wal__store_open("store", &options, &wal__heap_libc, &io, &store, NULL));
+    filler = kit_session(store, "filler");
+    assert_int_not_equal(kit_compact(store, 0).rewritten, 0);
+    assert_false(is_replaced);
+    ledger_check_counts(store);
+    fill_segment(store, filler);
+    ledger_check_counts(store);
+    wal_session_close(filler);
+    kit_close(store);
+    kit_check_sound("store");
 }

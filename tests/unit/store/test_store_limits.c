@@ -71,8 +71,7 @@ KIT_TEST(payload__is_json)
 KIT_TEST(payload__of_any_kind_of_json)
 {
     static const char *const good[] = {"null", "true", "-0.5e3", "\"x\"", "[]", " {} ", "[[[1]]]"};
-    struct wal_store *store = kit_store();
-    struct wal_session *session = kit_create(store, "s");
+    struct wal_session *session = kit_create(kit_store(), "s");
 
     for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
         struct wal_entry entry = kit_entry(NULL, NULL, good[i]);
@@ -151,8 +150,7 @@ KIT_TEST(texts__are_bounded)
 
 KIT_TEST(texts__of_maximum_size_round_trip)
 {
-    struct wal_store *store = kit_store();
-    struct wal_session *session = kit_create(store, "s");
+    struct wal_session *session = kit_create(kit_store(), "s");
     char *text = blanks(MEBIBYTE);
     struct wal_entry entry = kit_entry(NULL, NULL, "1");
     struct wal_entry_cursor *cursor = NULL;

@@ -80,9 +80,8 @@ static void expect_whole(const char *ids, const char *more)
 static void change_lockfile(const char *command, const char *word)
 {
     struct wal_store *store = kit_store();
-    struct wal_session *session = kit_create(store, "s");
+    struct wal_session *session = kit_create_filled(store, "s", "a b");
 
-    kit_append_all(session, "a b");
     shell(command);
     expect_lockfile(session, word);
     expect_whole("a b", "c");
@@ -112,9 +111,8 @@ KIT_TEST(lockfile__replaced_by_its_copy)
 KIT_TEST(lockfile__restored)
 {
     struct wal_store *store = kit_store();
-    struct wal_session *session = kit_create(store, "s");
+    struct wal_session *session = kit_create_filled(store, "s", "a");
 
-    kit_append_all(session, "a");
     shell("mv store/LOCK kept");
     expect_lockfile(session, "removed");
     shell("mv kept store/LOCK");
@@ -152,10 +150,9 @@ static int run_unprivileged(void)
 KIT_TEST(lockfile__made_unreadable)
 {
     struct wal_store *store = kit_store();
-    struct wal_session *session = kit_create(store, "s");
+    struct wal_session *session = kit_create_filled(store, "s", "a b");
     pid_t child;
 
-    kit_append_all(session, "a b");
     shell("chmod 000 store/LOCK");
     if (geteuid() == 0) {
         shell("chmod 755 . store store/log store/index; "
@@ -177,11 +174,10 @@ KIT_TEST(lockfile__made_unreadable)
 KIT_TEST(lockfile__waiting_reader_gets_an_error)
 {
     struct wal_store *store = kit_store();
-    struct wal_session *session = kit_create(store, "s");
+    struct wal_session *session = kit_create_filled(store, "s", "a");
     struct wal_store *reader;
     struct wal_store_info info = {.struct_size = sizeof(info)};
 
-    kit_append_all(session, "a");
     reader = kit_open("store", WAL_OPEN_READ_ONLY);
     shell("rm store/LOCK");
     assert_ok(wal_store_get_info(reader, &info, NULL));
@@ -196,9 +192,8 @@ KIT_TEST(lockfile__waiting_reader_gets_an_error)
 KIT_TEST(lockfile__working_directory_changed)
 {
     struct wal_store *store = kit_store();
-    struct wal_session *session = kit_create(store, "s");
+    struct wal_session *session = kit_create_filled(store, "s", "a");
 
-    kit_append_all(session, "a");
     shell("mkdir elsewhere");
     assert_int_equal(chdir("elsewhere"), 0);
     kit_append_all(session, "b");
@@ -211,11 +206,10 @@ KIT_TEST(lockfile__working_directory_changed)
 KIT_TEST(lockfile__store_copied_while_open)
 {
     struct wal_store *store = kit_store();
-    struct wal_session *session = kit_create(store, "s");
+    struct wal_session *session = kit_create_filled(store, "s", "a b");
     struct wal_store *copy;
     struct wal_session *copied;
 
-    kit_append_all(session, "a b");
     shell("cp -r store copy");
     kit_append_all(session, "c");
     copy = kit_open("copy", 0);
@@ -418,9 +412,8 @@ KIT_TEST(lockfile__removed_before_a_write)
 {
     struct wal__io io;
     struct wal_store *store = kit_store();
-    struct wal_session *session = kit_create(store, "s");
+    struct wal_session *session = kit_create_filled(store, "s", "a");
 
-    kit_append_all(session, "a");
     wal_session_close(session);
     kit_close(store);
     store = open_with_remover(&io, false);
@@ -517,9 +510,8 @@ KIT_TEST(lockfile__reader_without_it_during_a_rotation)
                                              .flags = WAL_OPEN_READ_ONLY};
     struct wal__io io = wal__io_posix;
     struct wal_store *store = kit_store();
-    struct wal_session *session = kit_create(store, "s");
+    struct wal_session *session = kit_create_filled(store, "s", "a");
 
-    kit_append_all(session, "a");
     wal_session_close(session);
     kit_close(store);
     io.open = deny_lock;

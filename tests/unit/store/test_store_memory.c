@@ -305,11 +305,10 @@ KIT_TEST(store_memory__threads_write_and_read)
 KIT_TEST(store_memory__belongs_to_its_process)
 {
     struct wal_store *store = open_memory(0);
-    struct wal_session *session = kit_create(store, "s");
+    struct wal_session *session = kit_create_filled(store, "s", "a");
     int how = 0;
     pid_t child;
 
-    kit_append_all(session, "a");
     child = fork();
     assert_true(child >= 0);
     if (child == 0) {

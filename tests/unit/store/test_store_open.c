@@ -279,8 +279,7 @@ KIT_TEST(read_only__nothing_is_written)
 
 KIT_TEST(read_only__opens_while_a_writer_has_it_open)
 {
-    struct wal_store *writer = kit_store();
-    struct wal_session *session = kit_create(writer, "s");
+    struct wal_session *session = kit_create(kit_store(), "s");
     struct wal_store *reader;
     struct wal_session *seen;
 

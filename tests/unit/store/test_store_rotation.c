@@ -315,10 +315,9 @@ KIT_TEST(rotation__with_thousands_of_sessions)
 KIT_TEST(rotation__during_a_paused_session)
 {
     struct bench bench = begin();
-    struct wal_session *sleeper = kit_create(bench.store, "sleeper");
+    struct wal_session *sleeper = kit_create_filled(bench.store, "sleeper", "a b");
     struct wal_session *fork;
 
-    kit_append_all(sleeper, "a b");
     append_some(&bench, 400, 60 * 1024);
     kit_append_all(sleeper, "c");
     append_some(&bench, 400, 60 * 1024);

@@ -488,9 +488,8 @@ static uint32_t count_temporary(void)
 static void make_small_store(void)
 {
     struct wal_store *store = kit_store();
-    struct wal_session *session = kit_create(store, "s");
+    struct wal_session *session = kit_create_filled(store, "s", "a b c");
 
-    kit_append_all(session, "a b c");
     wal_session_close(session);
     kit_close(store);
 }

@@ -261,10 +261,9 @@ MERGE_TEST(merge__grown_session_is_continued)
 /* The last entries move the head, which was then put before the first. */
 MERGE_TEST(merge__removed_head_is_removed)
 {
-    struct wal_session *s = kit_create(stores.from, "s");
+    struct wal_session *s = kit_create_filled(stores.from, "s", "a b");
     const struct wal_head head = {.struct_size = sizeof(head)};
 
-    kit_append_all(s, "a b");
     merge(NULL, "created s;");
     kit_append_all(s, "c d");
     assert_ok(wal_head_move(s, &head, NULL, NULL));
@@ -280,9 +279,8 @@ MERGE_TEST(merge__removed_head_is_removed)
 
 MERGE_TEST(merge__removed_note_is_removed)
 {
-    struct wal_session *s = kit_create(stores.from, "s");
+    struct wal_session *s = kit_create_filled(stores.from, "s", "a b");
 
-    kit_append_all(s, "a b");
     move_head(s, "try", "a", "a note");
     merge(NULL, "created s;");
     move_head(s, "try", "b", "");
@@ -432,11 +430,10 @@ MERGE_TEST(merge__of_queued_entries_has_them)
  * fork. */
 static void make_forks(struct wal_store *store)
 {
-    struct wal_session *s = kit_create(store, "s");
+    struct wal_session *s = kit_create_filled(store, "s", "a b c d");
     struct wal_session *f1;
     struct wal_session *f2;
 
-    kit_append_all(s, "a b c d");
     put(NULL, s, "notes", "1");
     f1 = kit_fork(s, "c", "f1");
     put(NULL, s, "notes", "2");
@@ -464,11 +461,10 @@ MERGE_TEST(merge__forks_of_forks_are_forks)
 /* f forks s at c, and g forks f at a, which s has. */
 static void make_fork_before_a_fork_point(struct wal_store *store)
 {
-    struct wal_session *s = kit_create(store, "s");
+    struct wal_session *s = kit_create_filled(store, "s", "a b c");
     struct wal_session *f;
     struct wal_session *g;
 
-    kit_append_all(s, "a b c");
     (void)usleep(2000); /* lists are in the order of milliseconds */
     f = kit_fork(s, "c", "f");
     kit_append_all(f, "x");
@@ -556,9 +552,8 @@ MERGE_TEST(merge__fork_before_the_fork_point_joins_its_source)
 /* The other store has the source, which does not see what the fork needs. */
 MERGE_TEST(merge__fork_of_a_source_with_another_point_refused)
 {
-    struct wal_session *o = kit_create(stores.to, "o");
+    struct wal_session *o = kit_create_filled(stores.to, "o", "n");
 
-    kit_append_all(o, "n");
     (void)kit_fork(o, "n", "f");
     make_fork_before_a_fork_point(stores.from);
     merge("g", "refused g;refused f;");
@@ -567,10 +562,9 @@ MERGE_TEST(merge__fork_of_a_source_with_another_point_refused)
 /* f forks s while the head of s is before its first entry, and sees none. */
 static void make_fork_before_all_entries(struct wal_store *store)
 {
-    struct wal_session *s = kit_create(store, "s");
+    struct wal_session *s = kit_create_filled(store, "s", "a b");
     struct wal_session *f;
 
-    kit_append_all(s, "a b");
     put(NULL, s, "notes", "1");
     move_head(s, "main", "", "");
     (void)usleep(2000); /* lists are in the order of milliseconds */
@@ -622,11 +616,10 @@ MERGE_TEST(merge__fork_before_all_entries_alone)
  * but a document of s. */
 static void make_fork_of_nothing_of_a_fork(struct wal_store *store)
 {
-    struct wal_session *s = kit_create(store, "s");
+    struct wal_session *s = kit_create_filled(store, "s", "a b");
     struct wal_session *f;
     struct wal_session *g;
 
-    kit_append_all(s, "a b");
     put(NULL, s, "notes", "1");
     (void)usleep(2000); /* lists are in the order of milliseconds */
     f = kit_fork(s, "b", "f");
@@ -978,11 +971,10 @@ MERGE_TEST(merge__copy_that_was_made_before_stays_redacted)
 /* What a compaction leaves is kept for each of one batch. */
 MERGE_TEST(merge__redacted_compactions_keep_their_first_entry)
 {
-    struct wal_session *s = kit_create(stores.from, "s");
+    struct wal_session *s = kit_create_filled(stores.from, "s", "a b c");
     const char *const kept[] = {"b", "c"};
     char made[2][WAL_ID_SIZE];
 
-    kit_append_all(s, "a b c");
     for (size_t i = 0; i < 2; i++) {
         const struct wal_compact_options options = {.struct_size = sizeof(options),
                                                     .first_kept = kit_text(kept[i]),

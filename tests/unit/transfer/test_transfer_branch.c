@@ -286,9 +286,8 @@ PARTED_TEST(keep_both__branch_that_parted_gets_another_one)
 
 PARTED_TEST(keep_both__id_of_the_branch_is_taken)
 {
-    struct wal_session *taken = kit_create(stores.to, "s@host");
+    struct wal_session *taken = kit_create_filled(stores.to, "s@host", "own");
 
-    kit_append_all(taken, "own");
     wal_session_close(taken);
     wal_session_close(kit_create(stores.to, "s@host-2"));
     merge("s", "branched s s@host-3;");

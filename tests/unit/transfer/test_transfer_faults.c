@@ -379,10 +379,9 @@ static int32_t write_at_step(void *ctx, uint64_t done, uint64_t total)
 static struct wal_store *make_source(void)
 {
     struct wal_store *store = kit_open("from", WAL_OPEN_CREATE);
-    struct wal_session *gone = kit_create(store, "gone");
+    struct wal_session *gone = kit_create_filled(store, "gone", "a b c");
     struct wal_session *fork;
 
-    kit_append_all(gone, "a b c");
     fork = kit_fork(gone, "b", "fork");
     kit_append_all(fork, "d e f");
     assert_ok(wal_session_delete(gone, NULL));
@@ -466,9 +465,8 @@ static struct wal_store *make_store_in_use(void)
 {
     struct wal_store *store = kit_open("from", WAL_OPEN_CREATE);
     struct wal_session *empty = kit_create(store, "empty");
-    struct wal_session *session = kit_create(store, "s");
+    struct wal_session *session = kit_create_filled(store, "s", "a b c");
 
-    kit_append_all(session, "a b c");
     kit_move_head(session, "main", "b");
     kit_move_head(session, "try", "c");
     wal_session_close(session);

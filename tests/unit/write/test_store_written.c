@@ -313,8 +313,7 @@ static void *write_mixed(void *arg)
 KIT_TEST(written__and_durable_all_complete)
 {
     struct writer writers[2 * WRITERS];
-    struct wal_store *store = kit_store();
-    struct wal_session *session = kit_create(store, "s");
+    struct wal_session *session = kit_create(kit_store(), "s");
 
     for (int i = 0; i < 2 * WRITERS; i++) {
         writers[i] = (struct writer){session, NULL, i, 0};

@@ -125,9 +125,8 @@ void model_assert_same(const struct wal__catalogue *catalogue, const struct mode
 /* The wal__write_callback of a sink; every piece but the last must be whole. */
 enum wal_status model_sink_write(void *ctx, uint64_t offset, const void *data, size_t size);
 
-/* A snapshot, to be freed with model_free. The model, if any, forgets what a snapshot omits. */
+/* A snapshot, until the test ends. The model, if any, forgets what a snapshot omits. */
 struct wal__span model_write(const struct wal__catalogue *catalogue, struct model *model);
-void model_free(struct wal__span bytes);
 
 /* Opens a snapshot, whose bytes stay borrowed, and attaches it. */
 enum wal_status model_attach(struct wal__catalogue *catalogue, struct wal__span bytes,

@@ -272,12 +272,8 @@ struct wal__span model_write(const struct wal__catalogue *catalogue, struct mode
     if (model != NULL) {
         model_omit(model);
     }
+    test_at_end(free, sink.bytes.data);
     return (struct wal__span){sink.bytes.data, sink.bytes.size};
-}
-
-void model_free(struct wal__span bytes)
-{
-    free((void *)(uintptr_t)bytes.data);
 }
 
 enum wal_status model_attach(struct wal__catalogue *catalogue, struct wal__span bytes,

@@ -40,28 +40,21 @@ uint8_t *codec_block(size_t size)
     uint8_t *block = malloc(size + (size == 0));
 
     assert_non_null(block);
+    test_at_end(free, block);
     memset(block, 0x5a, size);
     return block;
-}
-
-void codec_free(struct wal__span span)
-{
-    free((void *)(uintptr_t)span.data);
 }
 
 enum wal__fmt codec_decode_with(codec_decode_fn *decode, struct wal__span payload, size_t offset,
                                 size_t width, uint64_t value)
 {
     uint8_t *block = codec_block(payload.size);
-    enum wal__fmt fmt;
 
     memcpy(block, payload.data, payload.size);
     for (size_t i = 0; i < width; i++) {
         block[offset + i] = (uint8_t)(value >> (8 * i));
     }
-    fmt = decode((struct wal__span){block, payload.size});
-    free(block);
-    return fmt;
+    return decode((struct wal__span){block, payload.size});
 }
 
 void codec_assert_changes(codec_decode_fn *decode, struct wal__span payload,
@@ -93,6 +86,5 @@ void codec_assert_size_is_exact(codec_decode_fn *decode, struct wal__span payloa
             assert_int_equal(decode((struct wal__span){block, size}),
                              size < fixed_size ? WAL__FMT_SHORT : WAL__FMT_FIELD);
         }
-        free(block);
     }
 }

@@ -37,9 +37,8 @@ struct codec_change {
 struct wal__span codec_text(size_t min, size_t max);
 void codec_assert_same_text(struct wal__span a, struct wal__span b);
 
+/* Freed when the test ends. */
 uint8_t *codec_block(size_t size);
-/* The block under a span. */
-void codec_free(struct wal__span span);
 
 enum wal__fmt codec_decode_with(codec_decode_fn *decode, struct wal__span payload, size_t offset,
                                 size_t width, uint64_t value);

@@ -12,9 +12,8 @@ char *large_json(uint64_t seed, size_t size)
 {
     static const char begin[] = "{\"text\":\"";
     uint64_t state = seed * 0x9E3779B97F4A7C15u + 1;
-    char *text = malloc(size + 1);
+    char *text = test_memory(size + 1);
 
-    assert_non_null(text);
     assert_true(size > sizeof(begin) + 2);
     for (size_t i = 0; i < size; i++) {
         text[i] = (char)('a' + (i % 8 == 0 ? kit_random(&state) >> 32 : i) % 26);

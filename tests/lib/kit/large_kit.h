@@ -11,7 +11,7 @@ enum {
     LARGE_MIN = 256 * 1024 + 1 /* the smallest payload that is a blob */
 };
 
-/* An object of `size` bytes, terminated: {"text":"..."}; to be freed. */
+/* An object of `size` bytes, terminated, until the test ends: {"text":"..."}. */
 char *large_json(uint64_t seed, size_t size);
 
 /* Appends an entry of type message, written; flags: enum wal_entry_flag. */

@@ -491,24 +491,6 @@ bool kit_exists(const char *path)
     return access(path, F_OK) == 0;
 }
 
-char *kit_read_file(const char *path, size_t *size)
-{
-    FILE *file = fopen(path, "re");
-    char *data;
-
-    if (file == NULL) {
-        fail_msg("%s cannot be opened", path);
-    }
-    (void)fseek(file, 0, SEEK_END);
-    *size = (size_t)ftell(file);
-    rewind(file);
-    data = calloc(1, *size + 1);
-    assert_non_null(data);
-    assert_int_equal(fread(data, 1, *size, file), *size);
-    (void)fclose(file);
-    return data;
-}
-
 void kit_write_file(const char *path, const void *bytes, size_t size)
 {
     FILE *file = fopen(path, "we");
@@ -528,10 +510,10 @@ off_t kit_find(const char *path, const void *bytes, size_t size)
     if (!kit_exists(path)) {
         return -1;
     }
-    data = kit_read_file(path, &data_size);
+    data = test_file(path, &data_size);
     at = memmem(data, data_size, bytes, size);
     found = at == NULL ? -1 : at - data;
-    free(data);
+    (void)test_end_now(data);
     return found;
 }
 

@@ -115,8 +115,6 @@ uint64_t kit_random(uint64_t *state);
 uint64_t kit_seed(void);
 
 bool kit_exists(const char *path);
-/* The bytes with a zero after them, to be freed by the caller. */
-char *kit_read_file(const char *path, size_t *size);
 void kit_write_file(const char *path, const void *bytes, size_t size);
 /* Where the bytes are in a file; -1: nowhere, or there is no such file. */
 off_t kit_find(const char *path, const void *bytes, size_t size);

@@ -219,8 +219,8 @@ static bool same_file(void *ctx, const char *path, const char *below)
         assert_int_equal(access(other, R_OK), 0);
         return true;
     }
-    texts[0] = kit_read_file(path, &sizes[0]);
-    texts[1] = kit_read_file(other, &sizes[1]);
+    texts[0] = test_file(path, &sizes[0]);
+    texts[1] = test_file(other, &sizes[1]);
     remove_root(path, strlen(path) - strlen(below), texts[0], &sizes[0]);
     remove_root(ctx, strlen(ctx), texts[1], &sizes[1]);
     while (at < sizes[0] && at < sizes[1] && texts[0][at] == texts[1][at]) {
@@ -231,8 +231,8 @@ static bool same_file(void *ctx, const char *path, const char *below)
                  other, sizes[1], at, texts[0] + (at > 100 ? at - 100 : 0),
                  texts[1] + (at > 100 ? at - 100 : 0));
     }
-    free(texts[0]);
-    free(texts[1]);
+    (void)test_end_now(texts[0]);
+    (void)test_end_now(texts[1]);
     return true;
 }
 
@@ -300,11 +300,11 @@ static bool search_file(void *ctx, const char *path, const char *below)
 {
     struct search *search = ctx;
     size_t size;
-    char *data = kit_read_file(path, &size);
+    char *data = test_file(path, &size);
 
     (void)below;
     search->is_found = memmem(data, size, search->text, strlen(search->text)) != NULL;
-    free(data);
+    (void)test_end_now(data);
     return !search->is_found;
 }
 

@@ -48,11 +48,10 @@ RECOVERY_TEST(recover__read_error_of_the_scan_is_not_torn)
 RECOVERY_TEST(recover__preallocated_segment_of_zeros_is_ignored)
 {
     struct workload *w = *state;
-    uint8_t *zeros = calloc(1, MIB);
+    uint8_t *zeros = test_memory(MIB);
 
     crash(w);
     sim_disk_write_file(w->disk, SECOND, zeros, MIB);
-    free(zeros);
     assert_int_equal(expect_tail(w, WAL_TAIL_CLEAN).segments, 1);
     assert_ok(workload_append(w, 0, 0, WAL_DURABLE, 2 * MIB));
     assert_int_equal(status_of(w).segments, 2);
@@ -279,12 +278,11 @@ RECOVERY_TEST(recover__zeroed_groups_below_the_watermark)
     struct place from = find(w, FIRST, WAL__FRAME_ENTRY, 1);
     struct place to = find(w, FIRST, WAL__FRAME_ENTRY, 4);
     size_t size = (size_t)(to.offset - from.offset);
-    uint8_t *zeros = calloc(1, size);
+    uint8_t *zeros = test_memory(size);
     struct wal_store_info info;
 
     crash(w);
     overwrite(w, FIRST, from.offset, zeros, size);
-    free(zeros);
     info = expect_tail(w, WAL_TAIL_DAMAGED);
     assert_int_equal(info.tail_offset, from.offset);
     assert_int_equal(info.tail_size, size);
@@ -913,11 +911,9 @@ RECOVERY_TEST(zeroed__all_but_seal)
     remove_file(w, SECOND);
     remove_if_there(w, CATALOGUE);
     w->has_damage = true;
-    zeros = calloc(1, frames.size);
-    assert_non_null(zeros);
+    zeros = test_memory(frames.size);
     overwrite(w, FIRST, HEADER, zeros, seal.offset - HEADER);
     overwrite(w, FIRST, frames.size - WAL__TRAILER_SIZE, zeros, WAL__TRAILER_SIZE);
-    free(zeros);
     if (open_with(w, 0) == WAL_OK) {
         assert_int_equal(status_of(w).tail, WAL_TAIL_DAMAGED);
     } else {

@@ -247,7 +247,7 @@ static void check_shared_file(void)
         return;
     }
     for (unsigned i = 0; i < 2; i++) {
-        texts[i] = kit_read_file(names[i], &sizes[i]);
+        texts[i] = test_file(names[i], &sizes[i]);
     }
     for (char *line = texts[0]; *line != '\0';) {
         size_t size = strcspn(line, "\n") + 1;
@@ -263,8 +263,8 @@ static void check_shared_file(void)
         line += size;
     }
     view_kit_write(names[1], texts[0], sizes[0], false);
-    free(texts[0]);
-    free(texts[1]);
+    (void)test_end_now(texts[0]);
+    (void)test_end_now(texts[1]);
 }
 
 /* Makes the files that the view has when nothing happens. */

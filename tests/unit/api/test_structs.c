@@ -878,10 +878,9 @@ static const struct output {
 static uint8_t *filled(struct world *world, const struct output *output, size_t size)
 {
     const uint32_t struct_size = (uint32_t)size;
-    uint8_t *given = malloc(size);
+    uint8_t *given = test_memory(size);
     uint32_t left;
 
-    assert_non_null(given);
     memset(given, FILL, size);
     memcpy(given, &struct_size, sizeof(struct_size));
     assert_ok(output->call(world, given, NULL));
@@ -917,7 +916,6 @@ KIT_TEST(struct_output__of_every_version_is_written)
             for (size_t k = output->size; k < size; k++) {
                 assert_int_equal(given[k], 0);
             }
-            free(given);
         }
         (void)output->call(&world, NULL, NULL);
     }
@@ -954,8 +952,6 @@ KIT_TEST(struct_output__fields_are_the_same_in_all)
 
         /* Slices point to the texts of the last call. */
         assert_memory_equal(given + 4, other + 4, known < 16 ? known - 4 : 12);
-        free(given);
-        free(other);
     }
     world_deinit(&world);
 }

@@ -24,16 +24,26 @@ struct members {
     struct wal_error error;
 };
 
+static void end_members(void *arg)
+{
+    struct members *members = arg;
+
+    if (members->second.env != NULL) {
+        wal__control_close(&members->second);
+    }
+    wal__control_close(&members->first);
+}
+
 static struct members *begin(void)
 {
-    struct members *members = calloc(1, sizeof(*members));
+    struct members *members = test_memory(sizeof(*members));
 
-    assert_non_null(members);
     members->env.root[0] = '.';
     members->env.heap = &wal__heap_libc;
     members->env.io = &wal__io_posix;
     members->env.lock_timeout_ms = TIMEOUT_MS;
     members->error = KIT_ERROR;
+    test_at_end(end_members, members);
     assert_ok(wal__control_open(&members->first, &members->env, NULL));
     return members;
 }
@@ -60,8 +70,6 @@ KIT_TEST(control__first_process_recovers)
     wal__control_close(&members->first);
     assert_ok(wal__control_open(&members->first, &members->env, NULL));
     assert_true(members->first.is_first_opener);
-    wal__control_close(&members->first);
-    free(members);
 }
 
 /* A process id that is used again is not the owner. */
@@ -76,8 +84,6 @@ KIT_TEST(control__owner_with_another_start_is_not_named)
                      WAL_ELOCKED);
     assert_error(&members->error, WAL_ELOCKED, "another process is recovering");
     assert_int_equal(members->error.holder, 0);
-    wal__control_close(&members->first);
-    free(members);
 }
 
 KIT_TEST(control__processes_share_one_page)
@@ -87,9 +93,6 @@ KIT_TEST(control__processes_share_one_page)
     join(members);
     atomic_store(&members->first.page->logs[0].written, 4711);
     assert_int_equal(atomic_load(&members->second.page->logs[0].written), 4711);
-    wal__control_close(&members->second);
-    wal__control_close(&members->first);
-    free(members);
 }
 
 static int in_place_count;
@@ -110,9 +113,8 @@ static void set_in_place(void *ctx, struct wal__file *file)
 KIT_TEST(control__page_is_written_in_place)
 {
     struct wal__io io = wal__io_posix;
-    struct members *members = calloc(1, sizeof(*members));
+    struct members *members = test_memory(sizeof(*members));
 
-    assert_non_null(members);
     io.set_in_place = set_in_place;
     in_place_count = 0;
     members->env.root[0] = '.';
@@ -122,9 +124,6 @@ KIT_TEST(control__page_is_written_in_place)
     assert_ok(wal__control_open(&members->first, &members->env, NULL));
     join(members);
     assert_int_equal(in_place_count, 1);
-    wal__control_close(&members->second);
-    wal__control_close(&members->first);
-    free(members);
 }
 
 KIT_TEST(control__lock_reports_its_holder)
@@ -140,9 +139,6 @@ KIT_TEST(control__lock_reports_its_holder)
     wal__control_unlock(&members->first, APPEND_LOCK, 0);
     assert_ok(wal__control_lock(&members->second, APPEND_LOCK, 0, NULL));
     wal__control_unlock(&members->second, APPEND_LOCK, 0);
-    wal__control_close(&members->second);
-    wal__control_close(&members->first);
-    free(members);
 }
 
 /* --- waiting for a lock ------------------------------------------------- */
@@ -188,9 +184,6 @@ KIT_TEST(control__lock_freed_before_sleeping_is_taken)
     assert_int_equal(waits, 0);
     wal__control_unlock(&members->second, APPEND_LOCK, 0);
     members->second.env = &members->env;
-    wal__control_close(&members->second);
-    wal__control_close(&members->first);
-    free(members);
 }
 
 static uint64_t busy_now;
@@ -241,9 +234,6 @@ KIT_TEST(control__holder_without_a_name_is_waited_for_once_more)
     assert_int_equal(waits, 0);
     wal__control_unlock(&members->second, APPEND_LOCK, 0);
     members->second.env = &members->env;
-    wal__control_close(&members->second);
-    wal__control_close(&members->first);
-    free(members);
 }
 
 /* --- the rounds of the sync lock ---------------------------------------- */
@@ -278,9 +268,6 @@ KIT_TEST(control__late_unlock_frees_its_own_round)
     atomic_store(&members->first.page->logs[0].sync_round, WAL__SYNC_ROUNDS);
     assert_ok(wal__control_try_lock(&members->second, SYNC_LOCK, 0, &err));
     wal__control_unlock(&members->second, SYNC_LOCK, 0);
-    wal__control_close(&members->second);
-    wal__control_close(&members->first);
-    free(members);
 }
 
 /* Another process takes the round over while this one locks its byte. */
@@ -314,9 +301,6 @@ KIT_TEST(control__round_that_is_over_is_not_kept)
     members->second.env = &members->env;
     assert_int_equal(wal__control_try_lock(&members->first, SYNC_LOCK, 0, &err), WAL_ELOCKED);
     wal__control_unlock(&members->second, SYNC_LOCK, 0);
-    wal__control_close(&members->second);
-    wal__control_close(&members->first);
-    free(members);
 }
 
 /* A waiter for a position does not need the lock once the position is durable. */
@@ -337,9 +321,6 @@ KIT_TEST(control__reached_position_needs_no_lock)
     wal__control_unlock(&members->first, turn, 0);
     assert_ok(wal__control_lock_unless_durable(&members->second, turn, 0, 11, NULL));
     wal__control_unlock(&members->second, turn, 0);
-    wal__control_close(&members->second);
-    wal__control_close(&members->first);
-    free(members);
 }
 
 /* Closing releases every lock. */
@@ -352,8 +333,6 @@ KIT_TEST(control__closing_frees_the_locks)
     wal__control_close(&members->first);
     assert_ok(wal__control_lock(&members->second, APPEND_LOCK, 0, NULL));
     wal__control_unlock(&members->second, APPEND_LOCK, 0);
-    wal__control_close(&members->second);
-    free(members);
 }
 
 KIT_TEST(control__last_process_detects_that_it_is_last)
@@ -366,8 +345,6 @@ KIT_TEST(control__last_process_detects_that_it_is_last)
     assert_true(wal__control_try_exclusive(&members->first));
     assert_int_equal(wal__control_open(&members->second, &members->env, &members->error),
                      WAL_ELOCKED);
-    wal__control_close(&members->first);
-    free(members);
 }
 
 static void *unlock_later(void *arg)
@@ -392,9 +369,6 @@ KIT_TEST(control__waiter_acquires_the_lock)
     assert_ok(wal__control_lock(&members->second, APPEND_LOCK, 0, NULL));
     assert_int_equal(pthread_join(thread, NULL), 0);
     wal__control_unlock(&members->second, APPEND_LOCK, 0);
-    wal__control_close(&members->second);
-    wal__control_close(&members->first);
-    free(members);
 }
 
 KIT_TEST(control__reader_follows_writer_or_is_alone)
@@ -416,8 +390,6 @@ KIT_TEST(control__reader_follows_writer_or_is_alone)
     assert_true(members->second.is_first_opener);
     assert_ptr_equal(members->second.page, &members->second.private_page);
     assert_true(wal__control_is_same_process(&members->second));
-    wal__control_close(&members->second);
-    free(members);
 }
 
 /* The only member closes or fails while others are about to join: no process has recovered the
@@ -445,8 +417,6 @@ KIT_TEST(control__unrecovered_page_is_rejected)
     wal__control_close(&members->first);
     assert_ok(wal__control_open(&members->second, &members->env, NULL));
     assert_true(members->second.is_first_opener);
-    wal__control_close(&members->second);
-    free(members);
 }
 
 /* --- a page that was left ----------------------------------------------- */
@@ -519,7 +489,6 @@ KIT_TEST(control__stale_page_is_rejected)
         assert_int_equal(atomic_load(&members->first.page->claims[0].start), 0);
         wal__control_close(&members->first);
         assert_int_equal(unlink("LOCK"), 0);
-        free(members);
     }
 }
 
@@ -536,6 +505,5 @@ KIT_TEST(control__page_of_another_store_is_rejected)
         assert_error(&members->error, WAL_ECORRUPT, "not of this boot and file");
         wal__control_close(&members->first);
         assert_int_equal(unlink("LOCK"), 0);
-        free(members);
     }
 }

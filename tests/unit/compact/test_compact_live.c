@@ -76,10 +76,9 @@ KIT_TEST(compact__pinned_slices_stay)
                                                .flags = WAL_ENTRY_CURSOR_PINNED};
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
-    struct wal_entry *entries = calloc(ENTRIES, sizeof(*entries));
+    struct wal_entry *entries = test_memory(ENTRIES * sizeof(*entries));
     struct wal_entry_cursor *cursor = NULL;
 
-    assert_non_null(entries);
     append_many(session, ENTRIES);
     (void)kit_compact(store, 0);
     assert_ok(wal_entry_cursor_open(session, &options, &cursor, NULL));
@@ -101,7 +100,6 @@ KIT_TEST(compact__pinned_slices_stay)
         }
     }
     wal_entry_cursor_close(cursor);
-    free(entries);
 }
 
 /* A handle that has the former tail segment as its tail. */

@@ -158,9 +158,6 @@ KIT_TEST(pack__payloads_stay_as_long_as_their_entries)
     store = kit_store();
     session = kit_session(store, "s");
     large_check(session, "kept", kept, 0);
-    free(kept);
-    free(redacted);
-    free(deleted);
 }
 
 static void delete_checkpoint(struct wal_session *session, const char *id)
@@ -424,7 +421,6 @@ KIT_TEST(pack__a_list_stays_and_its_chunks_go)
     assert_true(has(store, digest.bytes));
     check_incomplete(store, &digest);
     check_append(store, payload);
-    free(payload);
 }
 
 /* The same of a delta and its base. */
@@ -482,7 +478,6 @@ KIT_TEST(pack__content_is_finished_while_its_chunks_are_condemned)
     found = (struct kit_content){(uint8_t *)payload, strlen(payload)};
     kit_check_blob(store, digest.bytes, &found);
     check_append(store, payload);
-    free(payload);
 }
 
 static int32_t kill_self(void *ctx, uint64_t done, uint64_t total)
@@ -581,7 +576,6 @@ KIT_TEST(pack__a_compaction_was_killed_before_others_knew)
     compact_in_child(true);
     compact_in_child(false); /* which finds nothing to replace */
     check_append(store, payload);
-    free(payload);
 }
 
 /* A torn write left OPEN without its COMMIT. */

@@ -88,6 +88,9 @@ static int tear_down(void **state)
 {
     struct state *s = *state;
 
+    if (s->writer.env != NULL) {
+        wal__segment_writer_close(&s->writer, false);
+    }
     sim_disk_destroy(s->disk);
     free(s);
     return 0;
@@ -265,7 +268,6 @@ TEST_WITH(writer__header_says_what_was_replaced, set_up, tear_down)
     assert_int_equal(s->header.end, s->writer.end);
     assert_int_equal(s->header.epoch, 6);
     free(bytes);
-    wal__segment_writer_close(&s->writer, false);
 }
 
 TEST_WITH(writer__segment_without_records, set_up, tear_down)
@@ -276,7 +278,6 @@ TEST_WITH(writer__segment_without_records, set_up, tear_down)
     assert_ok(finish(s));
     assert_verified(s);
     assert_int_equal(s->writer.header.rewrite.raw_size, 0);
-    wal__segment_writer_close(&s->writer, false);
 }
 
 /* The BLOCK frame at an offset. */
@@ -321,7 +322,6 @@ TEST_WITH(writer__block_ends_at_its_size, set_up, tear_down)
     assert_int_equal(block_at(s, wal__block_offset(s->added[8].offset), &count).session, 8);
     assert_int_equal(count, 1);
     assert_verified(s);
-    wal__segment_writer_close(&s->writer, false);
 }
 
 TEST_WITH(writer__record_larger_than_a_block_is_alone, set_up, tear_down)
@@ -339,7 +339,6 @@ TEST_WITH(writer__record_larger_than_a_block_is_alone, set_up, tear_down)
         assert_int_equal(count, 1);
     }
     assert_verified(s);
-    wal__segment_writer_close(&s->writer, false);
 }
 
 TEST_WITH(writer__block_ends_at_its_count, set_up, tear_down)
@@ -358,7 +357,6 @@ TEST_WITH(writer__block_ends_at_its_count, set_up, tear_down)
     (void)block_at(s, s->added[WAL__BLOCK_RECORDS_MAX].offset, &count);
     assert_int_equal(count, 3);
     assert_verified(s);
-    wal__segment_writer_close(&s->writer, false);
 }
 
 /* --- states and refusals ------------------------------------------------ */
@@ -408,7 +406,6 @@ TEST_WITH(writer__file_of_an_earlier_run_cannot_be_removed, set_up, tear_down)
     sim_process_clear_faults(s->process);
     wal__segment_writer_close(&s->writer, false);
     assert_ok(write_sample(s, 1));
-    wal__segment_writer_close(&s->writer, false);
 }
 
 TEST_WITH(writer__open_that_cannot_be_decoded, set_up, tear_down)
@@ -577,7 +574,6 @@ TEST_WITH(verify__flipped_bit, set_up, tear_down)
         sim_file_flip_bit(s->disk, PATH, at, bit);
     }
     assert_verified(s);
-    wal__segment_writer_close(&s->writer, false);
 }
 
 /* Replaces the file by its first `size` bytes and zeros. */
@@ -608,7 +604,6 @@ TEST_WITH(verify__file_of_another_size, set_up, tear_down)
     assert_verified(s);
     resize(s, capacity - 4096);
     assert_int_equal(verify(s), WAL_ECORRUPT);
-    wal__segment_writer_close(&s->writer, false);
 }
 
 /* A file that is whole, but another one than this writer's. */
@@ -629,7 +624,6 @@ TEST_WITH(verify__file_of_another_writer, set_up, tear_down)
     assert_int_equal(verify(s), WAL_ECORRUPT);
     s->writer = written;
     assert_verified(s);
-    wal__segment_writer_close(&s->writer, false);
 }
 
 TEST_WITH(verify__client_refuses, set_up, tear_down)
@@ -654,7 +648,6 @@ TEST_WITH(verify__client_refuses, set_up, tear_down)
     assert_int_equal(verify(s), WAL_ECORRUPT);
     s->count += 2;
     assert_int_equal(verify(s), WAL_ECORRUPT);
-    wal__segment_writer_close(&s->writer, false);
 }
 
 TEST_WITH(verify__file_is_gone, set_up, tear_down)
@@ -665,7 +658,6 @@ TEST_WITH(verify__file_is_gone, set_up, tear_down)
     assert_ok(write_sample(s, 1));
     assert_ok(s->env.io->unlink(s->env.io->ctx, PATH, &err));
     assert_int_not_equal(verify(s), WAL_OK);
-    wal__segment_writer_close(&s->writer, false);
 }
 
 enum {

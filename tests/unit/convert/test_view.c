@@ -275,22 +275,20 @@ KIT_TEST(view__file_with_lines_of_others_is_unchanged)
         (void)view_kit_flush(view);
         path = strdup(view_kit_path(view));
         view_kit_write(path, "{\"type\":\"of another\"}\n", 22, true);
-        before = kit_read_file(path, &sizes[0]);
+        before = test_file(path, &sizes[0]);
         view_kit_row(session, 50 + i, 4, "unseen");
         for (unsigned n = 0; n < 2; n++) {
             refuses(view, WAL_ECHANGED, "import it first");
             wal_view_close(view);
             view = view_kit_open(store, session, dialects[i], dialects[i]);
         }
-        after = kit_read_file(path, &sizes[1]);
+        after = test_file(path, &sizes[1]);
         assert_string_equal(before, after);
         /* With the foreign bytes cut off, the view equals a full export. */
         view_kit_write(path, before, sizes[0] - 22, false);
         (void)view_kit_flush(view);
         view_kit_assert_full_export(store, session, dialects[i], dialects[i]);
         free(path);
-        free(before);
-        free(after);
         wal_view_close(view);
         wal_session_close(session);
         kit_close(store);
@@ -309,12 +307,11 @@ KIT_TEST(view__file_with_other_content_is_unchanged)
 
     (void)view_kit_flush(view);
     path = strdup(view_kit_path(view));
-    data = kit_read_file(path, &size);
+    data = test_file(path, &size);
     data[size / 2] ^= 1;
     view_kit_write(path, data, size, false);
     assert_int_equal(wal_view_flush(view, NULL, &error), WAL_ECHANGED);
     assert_non_null(strstr(path, error.file));
-    free(data);
     free(path);
 }
 
@@ -326,7 +323,7 @@ KIT_TEST(view__truncated_file_is_completed)
     size_t size;
 
     (void)view_kit_flush(view);
-    free(kit_read_file(view_kit_path(view), &size));
+    (void)test_file(view_kit_path(view), &size);
     for (size_t cut = 0; cut < size; cut += 97) {
         assert_int_equal(truncate(view_kit_path(view), (off_t)cut), 0);
         (void)view_kit_flush(view);
@@ -677,10 +674,9 @@ KIT_TEST(view__callback_receives_the_lines)
         sink.size = 0;
         (void)view_kit_flush(view);
         snprintf(path, sizeof(path), "root/%s", view_kit_path(view));
-        data = kit_read_file(path, &size);
+        data = test_file(path, &size);
         assert_int_equal(size, sink.size);
         assert_memory_equal(data, sink.data, size);
-        free(data);
     }
     sink.answer = 9;
     assert_int_equal(wal_view_flush(view, NULL, &error), WAL_ECALLBACK);
@@ -1009,7 +1005,7 @@ static bool change_digit(size_t n)
 {
     size_t size;
     size_t at = 0;
-    char *state = kit_read_file(state_path(), &size);
+    char *state = test_file(state_path(), &size);
 
     while (at < size && (state[at] < '0' || state[at] > '9' || n-- > 0)) {
         at++;
@@ -1018,7 +1014,6 @@ static bool change_digit(size_t n)
         state[at] = state[at] == '9' ? '8' : (char)(state[at] + 1);
         view_kit_write(state_path(), state, size, false);
     }
-    free(state);
     return at < size;
 }
 

@@ -106,23 +106,21 @@ static uint64_t count_entries(struct wal_session *session)
     return count;
 }
 
-/* The file's bytes are those of before; frees them. */
+/* The file's bytes are those of before. */
 static void expect_bytes(const char *path, char *before, size_t size)
 {
     size_t now;
-    char *data = kit_read_file(path, &now);
+    char *data = test_file(path, &now);
 
     assert_int_equal(now, size);
     assert_memory_equal(data, before, size);
-    free(data);
-    free(before);
 }
 
 /* The text after `key` up to a quote, at its last place in the file. */
 static void last_text(const char *path, const char *key, char text[64])
 {
     size_t size;
-    char *data = kit_read_file(path, &size);
+    char *data = test_file(path, &size);
     const char *found = NULL;
 
     for (char *at = data; (at = strstr(at, key)) != NULL; at++) {
@@ -130,7 +128,6 @@ static void last_text(const char *path, const char *key, char text[64])
     }
     assert_non_null(found);
     assert_int_equal(sscanf(found + strlen(key), "%63[^\"]", text), 1);
-    free(data);
 }
 
 /* --- going on ------------------------------------------------------------ */
@@ -147,7 +144,7 @@ KIT_TEST(view_import__lines_extend_the_head)
     (void)view_kit_flush(view);
     write_row(view, 5, view_kit_id(4), "of the client");
     write_row(view, 6, view_kit_id(5), "and more of it");
-    before = kit_read_file(view_kit_path(view), &size);
+    before = test_file(view_kit_path(view), &size);
     report = take(view);
     assert_int_equal(report.lines, 2);
     assert_int_equal(report.appended, 2);
@@ -244,7 +241,7 @@ KIT_TEST(view_import__crash_before_the_state_adds_nothing)
 
     (void)view_kit_flush(view);
     assert_int_equal(glob("root/.agentwal/*.json", 0, NULL, &found), 0);
-    saved = kit_read_file(found.gl_pathv[0], &size);
+    saved = test_file(found.gl_pathv[0], &size);
     write_row(view, 3, view_kit_id(2), "once");
     write_row(view, 3, view_kit_id(2), "once");
     add_text(view, "no JSON\n");
@@ -262,7 +259,6 @@ KIT_TEST(view_import__crash_before_the_state_adds_nothing)
     expect_parent(session, view_kit_id(4), view_kit_id(3));
     (void)view_kit_flush(view);
     view_kit_assert_full_export(store, session, "claude", "root");
-    free(saved);
     globfree(&found);
 }
 
@@ -343,7 +339,7 @@ KIT_TEST(view_import__issue_is_kept_and_reported)
     const char *reason;
 
     (void)view_kit_flush(view);
-    free(kit_read_file(view_kit_path(view), &size));
+    (void)test_file(view_kit_path(view), &size);
     add_text(view, "{\"torn\":\n");
     write_row(view, 3, "nobody", "an orphan");
     write_row(view, 1, view_kit_id(3), "of an id that is taken");
@@ -375,7 +371,7 @@ KIT_TEST(view_import__other_beginning_is_refused)
 
     assert_int_equal(wal_view_import(view, NULL, kit_error()), WAL_ENOTFOUND);
     (void)view_kit_flush(view);
-    data = kit_read_file(view_kit_path(view), &size);
+    data = test_file(view_kit_path(view), &size);
     data[size - 3] ^= 1;
     view_kit_write(view_kit_path(view), data, size, false);
     write_row(view, 3, view_kit_id(2), "after it");
@@ -383,7 +379,6 @@ KIT_TEST(view_import__other_beginning_is_refused)
     assert_int_equal(count_entries(session), 2);
     assert_int_equal(unlink(view_kit_path(view)), 0);
     assert_int_equal(wal_view_import(view, NULL, kit_error()), WAL_ENOTFOUND);
-    free(data);
 }
 
 /* --- other dialects ------------------------------------------------------ */
@@ -704,7 +699,7 @@ KIT_TEST(view_list__with_a_damaged_entry_is_written_again)
 
     (void)view_kit_export(store, session, "claude", "root");
     assert_int_equal(count_names("store/views", path), 1);
-    bytes = kit_read_file(path, &size);
+    bytes = test_file(path, &size);
     for (size_t i = 0; i < 2 * size; i++) {
         char *damaged = malloc(size + 1);
 
@@ -724,7 +719,6 @@ KIT_TEST(view_list__with_a_damaged_entry_is_written_again)
     /* A valid entry under the name of another. */
     assert_int_equal(rename(path, "store/views/0123456789abcdef"), 0);
     assert_string_equal(list(store, 0, ""), "");
-    free(bytes);
 }
 
 /* In place of an entry, and of the list. */

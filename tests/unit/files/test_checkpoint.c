@@ -55,8 +55,8 @@ KIT_TEST(checkpoint__large_and_binary_content)
     };
     struct wal_file file = {.struct_size = sizeof(file)};
     struct wal_file_cursor *checkpoint;
-    uint8_t *data = malloc(SIZE);
-    uint8_t *back = malloc(SIZE);
+    uint8_t *data = test_memory(SIZE);
+    uint8_t *back = test_memory(SIZE);
     struct wal_blob *blob;
     uint64_t random = 7;
     uint64_t got = 0;
@@ -78,8 +78,6 @@ KIT_TEST(checkpoint__large_and_binary_content)
     assert_memory_equal(data, back, SIZE);
     wal_blob_close(blob);
     wal_file_cursor_close(checkpoint);
-    free(data);
-    free(back);
 }
 
 KIT_TEST(checkpoint__counts_each_path_once)

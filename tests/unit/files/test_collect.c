@@ -298,7 +298,7 @@ KIT_TEST(collect__constantly_changing_file_is_refused)
         LARGE = 1100000
     };
     struct wal_error error = KIT_ERROR;
-    char *content = calloc(1, LARGE);
+    char *content = test_memory(LARGE);
 
     struct kit_work work = begin();
 
@@ -317,7 +317,6 @@ KIT_TEST(collect__constantly_changing_file_is_refused)
     assert_string_equal(kit_checkpoints(work.session), "");
     kit_checkpoint(&work, "c", "a moving");
     kit_work_end(&work);
-    free(content);
 }
 
 /* --- many ---------------------------------------------------------------- */

@@ -46,10 +46,13 @@ static void add_record(struct sample *sample, uint8_t flags, size_t size, int by
                                .raw_size = (uint32_t)size};
     uint8_t *at;
 
-    sample->raw = realloc(sample->raw, sample->size + total);
-    assert_non_null(sample->raw);
-    at = sample->raw + sample->size;
-    memset(at, 0, total);
+    at = test_memory(sample->size + total);
+    if (sample->size > 0) {
+        memcpy(at, sample->raw, sample->size);
+        (void)test_end_now(sample->raw);
+    }
+    sample->raw = at;
+    at += sample->size;
     memset(at + WAL__FRAME_SIZE, byte, size);
     frame.data_crc = wal__crc32(0, at + WAL__FRAME_SIZE, size);
     wal__frame_encode(&frame, SALT, OFFSET + sample->count, at);
@@ -61,8 +64,7 @@ static void encode(struct sample *sample, int level)
 {
     struct wal__span raw = {sample->raw, sample->size};
 
-    sample->payload = malloc(wal__block_payload_size((uint32_t)sample->size));
-    assert_non_null(sample->payload);
+    sample->payload = test_memory(wal__block_payload_size((uint32_t)sample->size));
     wal__block_encode(raw, sample->count, level, &sample->frame, sample->payload);
 }
 
@@ -75,12 +77,6 @@ static struct sample a_sample(uint32_t count, int level)
     }
     encode(&sample, level);
     return sample;
-}
-
-static void free_sample(struct sample *sample)
-{
-    free(sample->raw);
-    free(sample->payload);
 }
 
 static enum wal__fmt decode(const struct sample *sample, struct wal__block *block)
@@ -96,9 +92,8 @@ static void assert_round_trip(const struct sample *sample, bool is_compressed)
     struct wal__frame frame;
     struct wal__block block;
     struct wal__span records;
-    uint8_t *out = malloc(sample->size);
+    uint8_t *out = test_memory(sample->size);
 
-    assert_non_null(out);
     assert_int_equal(decode(sample, &block), WAL__FMT_OK);
     assert_int_equal(wal__frame_total_size(sample->frame.stored_size) % WAL__BLOCK_ALIGN, 0);
     assert_int_equal(block.count, sample->count);
@@ -121,7 +116,6 @@ static void assert_round_trip(const struct sample *sample, bool is_compressed)
         assert_ptr_equal(found.data + WAL__FRAME_SIZE, payload.data);
     }
     assert_int_equal(wal__block_cursor_next(&cursor, &frame, &payload), WAL__FMT_ZERO);
-    free(out);
 }
 
 TEST(block__round_trips)
@@ -133,7 +127,6 @@ TEST(block__round_trips)
             struct sample sample = a_sample(counts[i], level);
 
             assert_round_trip(&sample, level > 0);
-            free_sample(&sample);
         }
     }
 }
@@ -147,7 +140,6 @@ TEST(block__one_large_record)
         encode(&sample, level);
         assert_round_trip(&sample, level > 0);
         assert_true(level == 0 || sample.frame.stored_size < LARGE / 10);
-        free_sample(&sample);
     }
 }
 
@@ -167,7 +159,6 @@ TEST(block__noise_is_stored_raw)
     wal__frame_encode(&frame, SALT, OFFSET, sample.raw);
     encode(&sample, 9);
     assert_round_trip(&sample, false);
-    free_sample(&sample);
 }
 
 static void assert_refused(const struct sample *sample, enum wal__fmt fmt)
@@ -210,7 +201,6 @@ TEST(block__refused_fields)
     sample.frame.stored_size = size - 8; /* not to a multiple of 512 */
     assert_refused(&sample, WAL__FMT_FIELD);
     sample.frame.stored_size = size;
-    free_sample(&sample);
 }
 
 /* More zeros than alignment needs: the data could have been cut. */
@@ -220,22 +210,18 @@ TEST(block__too_many_zeros_are_refused)
     uint32_t size = sample.frame.stored_size + WAL__BLOCK_ALIGN;
     struct wal__block block;
 
-    sample.payload = realloc(sample.payload, size);
-    assert_non_null(sample.payload);
-    memset(sample.payload + sample.frame.stored_size, 0, WAL__BLOCK_ALIGN);
+    sample.payload = memcpy(test_memory(size), sample.payload, sample.frame.stored_size);
     sample.frame.stored_size = size;
     assert_int_equal(decode(&sample, &block), WAL__FMT_FIELD);
-    free_sample(&sample);
 }
 
 /* A block that does not have the size that its frame says. */
 TEST(block__wrong_raw_size_is_refused)
 {
     struct sample sample = a_sample(20, 9);
-    uint8_t *out = malloc(2 * sample.size);
+    uint8_t *out = test_memory(2 * sample.size);
     struct wal__block block;
 
-    assert_non_null(out);
     for (uint32_t delta = 1; delta < 200; delta += 11) {
         sample.frame.raw_size = (uint32_t)sample.size - delta;
         assert_int_equal(decode(&sample, &block), WAL__FMT_OK);
@@ -244,8 +230,6 @@ TEST(block__wrong_raw_size_is_refused)
         assert_int_equal(decode(&sample, &block), WAL__FMT_OK);
         assert_int_equal(wal__block_decompress(&block, out), WAL__FMT_FIELD);
     }
-    free(out);
-    free_sample(&sample);
 }
 
 TEST(block_find__beyond_the_last_record)
@@ -264,7 +248,6 @@ TEST(block_find__beyond_the_last_record)
     /* A size that reaches over the end. */
     wal__put32(sample.raw + 8, UINT32_MAX);
     assert_int_equal(wal__block_find(records, 1, &found), WAL__FMT_SHORT);
-    free_sample(&sample);
 }
 
 static enum wal__fmt walk(const struct sample *sample, uint32_t count)
@@ -289,7 +272,6 @@ TEST(block_cursor__count_is_not_that_of_the_records)
     assert_int_equal(walk(&sample, 4), WAL__FMT_ZERO);
     assert_int_equal(walk(&sample, 3), WAL__FMT_FIELD);
     assert_int_not_equal(walk(&sample, 5), WAL__FMT_ZERO);
-    free_sample(&sample);
 }
 
 TEST(block_cursor__damaged_record)
@@ -302,7 +284,6 @@ TEST(block_cursor__damaged_record)
         sample.raw[at] ^= 4;
     }
     assert_int_equal(walk(&sample, 4), WAL__FMT_ZERO);
-    free_sample(&sample);
 }
 
 TEST(block_cursor__record_that_is_not_marked_rewritten)
@@ -312,7 +293,6 @@ TEST(block_cursor__record_that_is_not_marked_rewritten)
     add_record(&sample, WAL__FRAME_REWRITTEN, 56, 'a');
     add_record(&sample, 0, 56, 'b');
     assert_int_equal(walk(&sample, 2), WAL__FMT_FIELD);
-    free_sample(&sample);
 }
 
 /* Records of another block, or in another order: each is bound to its place. */
@@ -325,7 +305,6 @@ TEST(block_cursor__records_that_changed_places)
     memcpy(sample.raw, sample.raw + RECORD_SIZE, RECORD_SIZE);
     memcpy(sample.raw + RECORD_SIZE, kept, RECORD_SIZE);
     assert_int_not_equal(walk(&sample, 2), WAL__FMT_ZERO);
-    free_sample(&sample);
 }
 
 /* Whatever was changed, nothing outside is read or written. */
@@ -334,14 +313,13 @@ TEST(block__mutated_blocks_stay_inside)
     uint64_t seed = rng_seed(1);
 
     for (int i = 0; i < ROUNDS; i++) {
+        const uint64_t mark = test_mark();
         struct sample sample =
             a_sample(1 + (uint32_t)rng_below(&seed, 12), (int)rng_below(&seed, 2));
-        uint8_t *exact = malloc(sample.frame.stored_size);
-        uint8_t *out = malloc(sample.size);
+        uint8_t *exact = test_memory(sample.frame.stored_size);
+        uint8_t *out = test_memory(sample.size);
         struct wal__block block;
 
-        assert_non_null(exact);
-        assert_non_null(out);
         for (int k = 0; k < 3; k++) {
             sample.payload[rng_below(&seed, sample.frame.stored_size)] = (uint8_t)rng_next(&seed);
         }
@@ -354,9 +332,7 @@ TEST(block__mutated_blocks_stay_inside)
 
             (void)wal__block_find(all, (uint32_t)rng_below(&seed, 20), &found);
         }
-        free(exact);
-        free(out);
-        free_sample(&sample);
+        test_end_since(mark);
     }
 }
 

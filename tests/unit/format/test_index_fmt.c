@@ -93,7 +93,6 @@ TEST(index_fmt__summary_round_trip)
         assert_int_equal(wal__summary_id_hash(at), summary.id_hash);
         assert_int_equal(wal__summary_decode(at, (struct wal__span){texts, size - 1}, &read),
                          WAL__FMT_FIELD);
-        free(texts);
     }
 }
 
@@ -299,7 +298,6 @@ TEST(index_fmt__index_round_trip)
         assert_summary_equal(&read, &sample.summaries[i]);
     }
     assert_int_equal(wal__index_summary(&index, SESSIONS, &read), WAL__FMT_FIELD);
-    free(sample.bytes);
 }
 
 TEST(index_fmt__find_is_by_number)
@@ -317,7 +315,6 @@ TEST(index_fmt__find_is_by_number)
                          is_there ? WAL__FMT_OK : WAL__FMT_ZERO);
         assert_int_equal(read.number, is_there ? number : 0);
     }
-    free(sample.bytes);
 }
 
 TEST(index_fmt__empty_index_is_valid)
@@ -343,9 +340,7 @@ TEST(index_fmt__truncated_index_is_rejected)
 
         memcpy(cut, sample.bytes, size);
         assert_int_equal(wal__index_decode((struct wal__span){cut, size}, &index), WAL__FMT_SHORT);
-        free(cut);
     }
-    free(sample.bytes);
 }
 
 TEST(index_fmt__flipped_bit_is_rejected)
@@ -366,7 +361,6 @@ TEST(index_fmt__flipped_bit_is_rejected)
         assert_int_equal(decode(&sample, &index), wanted);
         sample.bytes[bit / 8] ^= mask;
     }
-    free(sample.bytes);
 }
 
 /* Version 2 is read for what it proves, and no other than these. A catalogue of version 3 is used
@@ -402,7 +396,6 @@ TEST(index_fmt__older_version_is_decoded_on_request)
         assert_int_equal(wal__catalogue_header_decode(bytes, &read),
                          known ? WAL__FMT_OK : WAL__FMT_VERSION);
     }
-    free(sample.bytes);
 }
 
 /* Of a header that was changed, with its checksum right. */
@@ -436,7 +429,6 @@ TEST(index_fmt__header_field_out_of_range_is_rejected)
                                                   {104, 4, 1, DATA_CRC}};
 
     CODEC_ASSERT_CHANGES(decode_index, payload, changes);
-    free(sample.bytes);
 }
 
 /* A checksum holds over bytes that a broken writer made. */
@@ -456,7 +448,6 @@ TEST(index_fmt__postings_beyond_the_index_are_rejected)
     wal__index_finish(&sample.header, sample.bytes);
     assert_int_equal(decode(&sample, &index), WAL__FMT_OK);
     assert_int_equal(wal__index_summary(&index, 0, &read), WAL__FMT_FIELD);
-    free(sample.bytes);
 }
 
 /* ------------------------------------------------------------ catalogue --- */

@@ -163,8 +163,7 @@ static char *merged(const char *target, const char *patch)
         fail_msg("%s + %s: %s", target, patch, wal__json_status_text(status));
     }
     assert_in_range(size, 1, capacity);
-    char *text = malloc(size + 1);
-    assert_non_null(text);
+    char *text = test_memory(size + 1);
     memcpy(text, out, size);
     text[size] = '\0';
     free(out);
@@ -176,7 +175,6 @@ static void assert_merged(const char *target, const char *patch, const char *exp
     char *text = merged(target, patch);
 
     assert_string_equal(text, expected);
-    free(text);
 }
 
 TEST(json_merge__examples_of_the_rfc)
@@ -262,9 +260,8 @@ TEST(json_merge__names_are_compared_unescaped)
 
 static char *nested(size_t depth, const char *inner)
 {
-    char *text = malloc(depth * 6 + strlen(inner) + 1);
+    char *text = test_memory(depth * 6 + strlen(inner) + 1);
 
-    assert_non_null(text);
     text[0] = '\0';
     for (size_t i = 0; i < depth; i++) {
         strcat(text, "{\"a\":");
@@ -281,20 +278,15 @@ TEST(json_merge__deepest_is_merged_and_deeper_refused)
     char *target = nested(WAL__JSON_DEPTH_MAX, "1");
     char *patch = nested(WAL__JSON_DEPTH_MAX, "2");
     char *deeper = nested(WAL__JSON_DEPTH_MAX + 1, "2");
-    uint8_t *out = malloc(16384);
+    uint8_t *out = test_memory(16384);
     size_t size = 77;
 
-    assert_non_null(out);
     assert_merged(target, patch, patch);
     assert_merged("", patch, patch);
     assert_merged(patch, target, target);
     assert_int_equal(wal__json_merge(span_of(target), span_of(deeper), out, 16384, &size),
                      WAL__JSON_DEPTH);
     assert_int_equal(size, 77);
-    free(target);
-    free(patch);
-    free(deeper);
-    free(out);
 }
 
 TEST(json_merge__invalid_json_is_refused)
@@ -393,7 +385,6 @@ TEST(json_merge__agrees_with_the_algorithm_of_the_rfc)
         json_decref(expected);
         json_decref(patch);
         json_decref(target);
-        free(text);
         free(patch_text);
         free(target_text);
     }

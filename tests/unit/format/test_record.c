@@ -479,7 +479,6 @@ TEST(record__round_trip)
         if (record->check != NULL) {
             record->check(&read);
         }
-        codec_free(payload);
     }
 }
 
@@ -498,7 +497,6 @@ static void assert_field(const struct record *record, const struct field *field,
     }
     payload = make(record, &given);
     fmt = record->verdict(payload);
-    codec_free(payload);
     if (fmt != expected) {
         fail_msg("%s, %llu at %zu: %s", record->name, (unsigned long long)value, field->at,
                  wal__fmt_text(fmt));
@@ -538,7 +536,6 @@ TEST(record__payload_is_checked)
         }
         codec_assert_size_is_exact(record->verdict, payload, record->fixed_size);
         codec_assert_changes(record->verdict, payload, record->changes, count);
-        codec_free(payload);
     }
 }
 
@@ -564,7 +561,6 @@ TEST(record__open_of_the_first_segment_has_no_previous)
     struct wal__span payload = make(&records[0], &open);
 
     assert_int_equal(verdict_open(payload), WAL__FMT_OK);
-    codec_free(payload);
 }
 
 /* Neither the digest nor the size is whole. */
@@ -576,7 +572,6 @@ TEST(record__cut_entry_out_of_line_is_rejected)
         struct wal__span payload = make_entry(&entry);
 
         assert_int_equal(codec_decode_with(verdict_entry, payload, 0, 1, 2), WAL__FMT_FIELD);
-        codec_free(payload);
     }
 }
 
@@ -588,16 +583,13 @@ TEST(record__erased_entry_is_checked)
     struct wal__span payload = make_entry(&entry);
 
     assert_int_equal(codec_decode_with(verdict_entry, payload, 0, 1, 4), WAL__FMT_FIELD);
-    codec_free(payload);
     entry.payload.size--;
     payload = make_entry(&entry);
     assert_int_equal(codec_decode_with(verdict_entry, payload, 0, 1, 5), WAL__FMT_OK);
-    codec_free(payload);
     entry.payload.size = 0;
     entry.meta = (struct wal__span){pool, 1};
     payload = make_entry(&entry);
     assert_int_equal(codec_decode_with(verdict_entry, payload, 0, 1, 4), WAL__FMT_FIELD);
-    codec_free(payload);
 }
 
 TEST(record__kinds_are_the_formats)

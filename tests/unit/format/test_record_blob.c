@@ -66,10 +66,8 @@ static enum wal__fmt decode(struct wal__span payload)
 static enum wal__fmt try_chunk(uint8_t encoding, uint8_t depth, uint32_t size, size_t data_size)
 {
     struct wal__span payload = encode_chunk(encoding, depth, size, data_size);
-    enum wal__fmt fmt = decode(payload);
 
-    codec_free(payload);
-    return fmt;
+    return decode(payload);
 }
 
 TEST(record_blob__sizes_of_chunks_are_bounded)
@@ -116,7 +114,6 @@ TEST(record_blob__chunk_round_trip)
     assert_int_equal(wal__chunk_record_encode_head(&chunk, head), 72);
     assert_memory_equal(head, payload.data, 72);
     assert_true(wal__digest_hash(&chunk.digest) == wal__get64(payload.data));
-    codec_free(payload);
 }
 
 TEST(record_blob__fields_of_chunks_are_checked)
@@ -136,7 +133,6 @@ TEST(record_blob__fields_of_chunks_are_checked)
     }
     bytes[AT_SIZE] = 8;
     assert_int_equal(decode(payload), WAL__FMT_FIELD);
-    free(bytes);
 }
 
 TEST(record_blob__short_payloads_are_refused)
@@ -148,9 +144,7 @@ TEST(record_blob__short_payloads_are_refused)
 
         memcpy(cut, payload.data, size);
         assert_int_equal(decode((struct wal__span){cut, size}), WAL__FMT_SHORT);
-        free(cut);
     }
-    codec_free(payload);
 }
 
 TEST(record_blob__blocks_are_bounded_by_their_data)
@@ -187,7 +181,6 @@ TEST(record_blob__blocks_are_bounded_by_their_data)
     wal__chunk_block_encode_head(&block, bytes);
     assert_int_equal(wal__chunk_block_decode(&data, 10, &read), WAL__FMT_OK);
     assert_int_equal(read.window, 1 - WAL__CHUNK_WINDOW);
-    free(bytes);
 }
 
 /* Encodes a BLOB of `size` bytes of content, whatever its chunks are. */
@@ -201,7 +194,6 @@ static struct wal__span encode_blob(uint64_t size, uint32_t count)
 
     wal__blob_record_encode(&blob, block);
     payload.data = block;
-    free(chunks);
     return payload;
 }
 
@@ -216,7 +208,6 @@ static enum wal__fmt try_blob(uint64_t size, uint32_t count)
         assert_int_equal(blob.chunk_count, count);
         assert_true(blob.chunks == payload.data + 48);
     }
-    codec_free(payload);
     return fmt;
 }
 
@@ -253,8 +244,6 @@ TEST(record_blob__sizes_match_the_payload)
     bytes[AT_CHUNK_COUNT + 4] = 1;
     assert_int_equal(wal__blob_record_decode((struct wal__span){bytes, payload.size}, &blob),
                      WAL__FMT_FIELD);
-    free(bytes);
-    codec_free(payload);
 }
 
 /* --- the index ---------------------------------------------------------- */
@@ -311,7 +300,6 @@ TEST(pack_index__finds_exactly_its_digests)
             other.bytes[i % WAL__DIGEST_SIZE] ^= 1;
             assert_false(wal__pack_index_find(&index, &other, &offset));
         }
-        codec_free(bytes);
     }
 }
 
@@ -329,7 +317,6 @@ TEST(pack_index__newest_of_equal_digests_is_found)
     assert_int_equal(wal__pack_index_decode(bytes, &index), WAL__FMT_OK);
     assert_true(wal__pack_index_find(&index, &digests[0], &offset));
     assert_int_equal(offset, 4096 + 3 * 8);
-    codec_free(bytes);
 }
 
 TEST(pack_index__any_flip_is_detected)
@@ -349,7 +336,6 @@ TEST(pack_index__any_flip_is_detected)
                          WAL__FMT_SHORT);
     }
     assert_int_equal(wal__pack_index_decode(bytes, &index), WAL__FMT_OK);
-    free(block);
 }
 
 /* A fan-out that leads out of the digests is refused, whatever its CRC. */
@@ -370,7 +356,6 @@ TEST(pack_index__fan_out_is_bounded)
         assert_int_equal(wal__pack_index_decode(bytes, &index), WAL__FMT_FIELD);
         wal__put32(at, kept);
     }
-    free(block);
 }
 
 /* --- hexadecimal --------------------------------------------------------- */
@@ -507,7 +492,6 @@ TEST(file_list__round_trip)
             assert_same(&file, &files[i]);
         }
         assert_int_equal(list.rest.size, 0);
-        codec_free(bytes);
     }
 }
 
@@ -522,15 +506,12 @@ TEST(file_list__no_other_size_is_accepted)
     }
     bytes = encode(files, 3);
     for (size_t size = 0; size <= bytes.size + 1; size++) {
-        uint8_t *block = malloc(size + (size == 0));
+        uint8_t *block = test_memory(size);
 
-        memset(block, 0, size);
         memcpy(block, bytes.data, size < bytes.size ? size : bytes.size);
         assert_true((decode_list((struct wal__span){block, size}) == WAL__FMT_OK) ==
                     (size == bytes.size));
-        free(block);
     }
-    codec_free(bytes);
 }
 
 TEST(file_list__field_out_of_its_range_is_refused)
@@ -561,7 +542,6 @@ TEST(file_list__field_out_of_its_range_is_refused)
                                                   {HEAD + RECORD + 2, 1, '.', FIELD}};
 
     CODEC_ASSERT_CHANGES(decode_list, payload, changes);
-    codec_free(payload);
 }
 
 TEST(file_list__absent_file_has_only_a_path)
@@ -576,17 +556,14 @@ TEST(file_list__absent_file_has_only_a_path)
         }
         assert_int_equal(codec_decode_with(decode_list, bytes, HEAD + i, 1, 1), WAL__FMT_FIELD);
     }
-    codec_free(bytes);
 }
 
 static enum wal__fmt pair(const char *first, const char *second)
 {
     const struct wal__file_record files[2] = {{.path = span(first)}, {.path = span(second)}};
     struct wal__span bytes = encode(files, 2);
-    enum wal__fmt fmt = decode_list(bytes);
 
-    codec_free(bytes);
-    return fmt;
+    return decode_list(bytes);
 }
 
 TEST(file_list__paths_ascend_by_their_bytes)

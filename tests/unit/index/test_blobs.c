@@ -177,11 +177,10 @@ KIT_TEST(blobs__pieces_in_any_order)
     struct wal_store *store = kit_store();
     struct kit_content content = kit_content(5, 3 * KIT_MIB + 77, true);
     uint8_t digest[WAL_DIGEST_SIZE];
-    uint8_t *bytes = malloc(2 * KIT_MIB);
+    uint8_t *bytes = test_memory(2 * KIT_MIB);
     struct wal_blob *blob = NULL;
     uint64_t random = kit_seed();
 
-    assert_non_null(bytes);
     kit_put_blob(store, &content, digest);
     assert_ok(wal_blob_open(store, digest, &blob, kit_error()));
     for (int i = 0; i < 60; i++) {
@@ -196,7 +195,6 @@ KIT_TEST(blobs__pieces_in_any_order)
     }
     wal_blob_close(blob);
     kit_check_blob(store, digest, &content);
-    free(bytes);
 }
 
 /* A heap that knows how much was in use at most. */
@@ -339,15 +337,13 @@ KIT_TEST(stream__memory_is_bounded)
     const struct wal_open_options options = {.struct_size = sizeof(options),
                                              .flags = WAL_OPEN_CREATE};
     const uint64_t mib = is_long() ? 10240 : 300;
-    uint8_t *piece = malloc(KIT_MIB);
-    uint8_t *read = malloc(KIT_MIB);
+    uint8_t *piece = test_memory(KIT_MIB);
+    uint8_t *read = test_memory(KIT_MIB);
     struct wal_blob_writer *writer = NULL;
     struct wal_store *store = NULL;
     uint8_t digest[WAL_DIGEST_SIZE];
     uint64_t size = 0;
 
-    assert_non_null(piece);
-    assert_non_null(read);
     in_use = 0;
     peak = 0;
     assert_ok(wal__store_open("store", &options, &measured, &wal__io_posix, &store, kit_error()));
@@ -365,8 +361,6 @@ KIT_TEST(stream__memory_is_bounded)
     assert_true(peak < 12 * KIT_MIB);
     assert_ok(wal_close(store, kit_error()));
     assert_int_equal(in_use, 0);
-    free(piece);
-    free(read);
 }
 
 /* What is there need not be durable: a caller that puts it again waits. */
@@ -612,9 +606,8 @@ KIT_TEST(delta__any_bytes_decode_safely)
     struct kit_content now = edited(&was, 40000, 10, "something else");
     struct wal__chunk_record chunk = {.encoding = WAL__CHUNK_DELTA, .size = (uint32_t)now.size};
     struct wal__buf delta;
-    uint8_t *out = malloc(now.size);
+    uint8_t *out = test_memory(now.size);
 
-    assert_non_null(out);
     wal__buf_init(&delta, &wal__heap_libc);
     assert_ok(wal__delta_encode(&wal__heap_libc, span_of(&now), span_of(&was), now.size, &delta));
     chunk.data = (struct wal__span){delta.data, delta.size};
@@ -636,7 +629,6 @@ KIT_TEST(delta__any_bytes_decode_safely)
         (void)wal__chunk_decode_content(&chunk, base, out);
         free(copy);
     }
-    free(out);
     wal__buf_deinit(&delta);
 }
 

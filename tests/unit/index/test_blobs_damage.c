@@ -36,7 +36,6 @@ static void use_newest(struct wal_store *store)
         uint8_t digest[WAL_DIGEST_SIZE];
 
         kit_put_blob(store, &content, digest);
-        kit_content_free(&content);
     }
 }
 
@@ -50,7 +49,6 @@ static void make_store(bool closed)
         char id[16];
 
         kit_put_blob(store, &content, digests[i]);
-        kit_content_free(&content);
         (void)snprintf(id, sizeof(id), "e%u", i);
         kit_append(session, id, NULL);
     }
@@ -99,7 +97,6 @@ static uint32_t read_all(struct wal_store *store, enum wal_status *why)
         }
         wal_blob_close(blob);
         free(bytes);
-        kit_content_free(&content);
     }
     return good;
 }
@@ -119,7 +116,6 @@ static void check_usable(struct wal_store *store)
     store = kit_store();
     kit_check_blob(store, digest, &content);
     kit_close(store);
-    kit_content_free(&content);
 }
 
 static const char *segment(uint32_t number)
@@ -186,7 +182,6 @@ static void put_all_again(struct wal_store *store)
 
         kit_put_blob(store, &content, digest);
         assert_memory_equal(digest, digests[i], sizeof(digest));
-        kit_content_free(&content);
     }
 }
 
@@ -376,7 +371,6 @@ static void make_large_and_small(void)
         struct kit_content content = kit_content(i, size_of(i), false);
 
         kit_put_blob(store, &content, forged_digests[i]);
-        kit_content_free(&content);
     }
     kit_close(store);
 }
@@ -385,16 +379,16 @@ static void make_large_and_small(void)
 static uint32_t refused(void)
 {
     struct wal_store *store = kit_store();
+    const uint64_t mark = test_mark();
     uint32_t count = 0;
 
     for (uint32_t i = 0; i < FORGED_BLOBS; i++) {
         struct kit_content content = kit_content(i, size_of(i), false);
-        uint8_t *bytes = malloc(LARGE);
+        uint8_t *bytes = test_memory(LARGE);
         struct wal_blob *blob = NULL;
         uint64_t got = 0;
         enum wal_status status = wal_blob_open(store, forged_digests[i], &blob, NULL);
 
-        assert_non_null(bytes);
         if (status == WAL_OK) {
             status = wal_blob_read(blob, 0, bytes, LARGE, &got, NULL);
         }
@@ -406,10 +400,9 @@ static uint32_t refused(void)
             count++;
         }
         wal_blob_close(blob);
-        free(bytes);
-        kit_content_free(&content);
     }
     kit_close(store);
+    test_end_since(mark);
     return count;
 }
 
@@ -430,7 +423,7 @@ static uint32_t forge_chunks(const char *path)
     uint64_t at = WAL__SEGMENT_HEADER_SIZE;
     uint32_t changed = 0;
     size_t size;
-    uint8_t *bytes = (uint8_t *)kit_read_file(path, &size);
+    uint8_t *bytes = (uint8_t *)test_file(path, &size);
 
     assert_int_equal(wal__segment_header_decode(bytes, &header), WAL__FMT_OK);
     while (wal__frame_decode(bytes + at, size - at, header.salt, at, &frame) == WAL__FMT_OK) {
@@ -445,7 +438,6 @@ static uint32_t forge_chunks(const char *path)
         at += wal__frame_total_size(frame.stored_size);
     }
     kit_write_file(path, bytes, size);
-    free(bytes);
     return changed;
 }
 
@@ -478,7 +470,7 @@ KIT_TEST(forged__index_that_names_other_records)
         path = path_of("store/index/pack-%016x.idx", i);
     }
     assert_non_null(path);
-    good = (uint8_t *)kit_read_file(path, &size);
+    good = (uint8_t *)test_file(path, &size);
     assert_int_equal(wal__pack_index_decode((struct wal__span){good, size}, &index), WAL__FMT_OK);
     count = (uint32_t)(size - (size_t)(index.offsets - good)) / 4;
     assert_true(count > 4);
@@ -499,5 +491,4 @@ KIT_TEST(forged__index_that_names_other_records)
         free(bytes);
         assert_in_range(refused(), 1, 4);
     }
-    free(good);
 }

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "format/bytes/assert.h"
 #include "format/bytes/bytes.h"
 #include "format/bytes/crc32.h"
 #include "format/segment/record.h"
@@ -166,7 +167,7 @@ TEST(catalogue__failed_allocation_of_apply_changes_nothing)
 /* Bytes on the heap that a snapshot frees with its last release. */
 static void free_bytes(void *owner)
 {
-    free(owner);
+    WAL__ASSERT(test_end_now(owner));
 }
 
 /* Writes an image, and opens what was written. */
@@ -244,7 +245,6 @@ TEST(catalogue_fold__frozen_layer_is_written_with_the_next)
     assert_ok(model_attach(&catalogue, bytes, model_uuid));
     model_assert_same(&catalogue, &model);
     wal__catalogue_deinit(&catalogue);
-    model_free(bytes);
 }
 
 /* The same sessions in the same order, whatever replaced the layers. */
@@ -260,11 +260,10 @@ TEST(catalogue_fold__open_iterator_keeps_its_order)
         struct wal__catalogue image;
         struct wal__catalogue_iter cursor;
         struct wal__summary summary;
-        struct wal__span bytes;
         uint32_t count;
 
         model_begin(&model, &catalogue, &wal__heap_libc, 300);
-        bytes = model_swap_snapshot(&catalogue, &model);
+        (void)model_swap_snapshot(&catalogue, &model);
         step(&model, &catalogue, 30);
         if (round % 3 == 0) {
             freeze(&catalogue, &model, &image);
@@ -300,7 +299,6 @@ TEST(catalogue_fold__open_iterator_keeps_its_order)
         }
         wal__catalogue_iter_deinit(&cursor);
         wal__catalogue_deinit(&catalogue);
-        model_free(bytes);
     }
 }
 
@@ -312,15 +310,15 @@ TEST(catalogue_fold__omitted_session_is_skipped)
     struct wal__catalogue_filter all = {.changed_after = 0};
     struct wal__catalogue_iter cursor;
     struct wal__summary summary;
-    struct wal__span bytes;
 
     for (int in_snapshot = 0; in_snapshot < 2; in_snapshot++) {
         wal__catalogue_init(&catalogue, &wal__heap_libc);
         assert_ok(model_put(&catalogue, 1, "a"));
         assert_ok(model_put(&catalogue, 2, "b"));
         assert_ok(model_put(&catalogue, 3, "c"));
-        bytes =
-            in_snapshot != 0 ? model_swap_snapshot(&catalogue, NULL) : (struct wal__span){NULL, 0};
+        if (in_snapshot != 0) {
+            (void)model_swap_snapshot(&catalogue, NULL);
+        }
         assert_ok(wal__catalogue_iter_init(&cursor, &catalogue, &all));
         assert_ok(wal__catalogue_get(&catalogue, 2, &summary));
         summary.flags |= WAL__SUMMARY_DELETED;
@@ -337,7 +335,6 @@ TEST(catalogue_fold__omitted_session_is_skipped)
         wal__catalogue_iter_deinit(&cursor);
         assert_int_equal(catalogue.visible_count, 2);
         wal__catalogue_deinit(&catalogue);
-        model_free(bytes);
     }
 }
 
@@ -388,11 +385,10 @@ TEST(catalogue_list__is_a_snapshot_of_its_init)
         struct wal__catalogue catalogue;
         struct wal__catalogue_iter cursor;
         struct wal__summary summary;
-        struct wal__span bytes;
         uint32_t count;
 
         model_begin(&model, &catalogue, &wal__heap_libc, 300);
-        bytes = model_swap_snapshot(&catalogue, &model);
+        (void)model_swap_snapshot(&catalogue, &model);
         for (int i = 0; i < 30; i++) {
             model_step(&model, &catalogue);
         }
@@ -417,7 +413,6 @@ TEST(catalogue_list__is_a_snapshot_of_its_init)
         }
         wal__catalogue_iter_deinit(&cursor);
         wal__catalogue_deinit(&catalogue);
-        model_free(bytes);
     }
 }
 
@@ -462,11 +457,10 @@ TEST(catalogue_list__continues_after_every_position)
         const struct model_filter *filter = &model_filters[(size_t)round % MODEL_FILTERS];
         const struct model_session *wanted[MODEL_SESSIONS];
         struct wal__catalogue catalogue;
-        struct wal__span bytes;
         uint32_t count;
 
         model_begin(&model, &catalogue, &wal__heap_libc, 300);
-        bytes = model_swap_snapshot(&catalogue, &model);
+        (void)model_swap_snapshot(&catalogue, &model);
         for (int i = 0; i < 30; i++) {
             if (round % 2 == 0 && i % 15 == 0) {
                 assert_ok(wal__catalogue_index_sources(&catalogue));
@@ -487,7 +481,6 @@ TEST(catalogue_list__continues_after_every_position)
             assert_rest(&catalogue, filter, place, &wanted[i], count - i);
         }
         wal__catalogue_deinit(&catalogue);
-        model_free(bytes);
     }
 }
 
@@ -513,7 +506,6 @@ TEST(catalogue_list__last_page_reads_few_pages)
     struct wal__catalogue_iter cursor;
     struct wal__catalogue_filter filter = {.after = {0, 1000011, 11}};
     struct wal__summary summary;
-    struct wal__span bytes;
     char id[16];
 
     wal__catalogue_init(&catalogue, &wal__heap_libc);
@@ -521,7 +513,7 @@ TEST(catalogue_list__last_page_reads_few_pages)
         sprintf(id, "s%u", number);
         assert_ok(model_put(&catalogue, number, id));
     }
-    bytes = model_swap_snapshot(&catalogue, NULL);
+    (void)model_swap_snapshot(&catalogue, NULL);
     assert_ok(wal__catalogue_iter_init(&cursor, &catalogue, &filter));
     for (uint32_t number = 10; number > 0; number--) {
         assert_ok(wal__catalogue_iter_next(&cursor, &catalogue, &summary));
@@ -532,7 +524,6 @@ TEST(catalogue_list__last_page_reads_few_pages)
     assert_true(catalogue.snapshot->layout.table / 4096 > 10 * PAGE_BITS);
     wal__catalogue_iter_deinit(&cursor);
     wal__catalogue_deinit(&catalogue);
-    model_free(bytes);
 }
 
 static void put_with_source(struct wal__catalogue *catalogue, uint32_t number, uint32_t flags)
@@ -559,13 +550,12 @@ TEST(catalogue_list__source_reads_its_sessions_alone)
     struct wal__catalogue_iter cursor;
     const struct wal__catalogue_filter filter = {.source = model_span("file-10000")};
     struct wal__summary summary;
-    struct wal__span bytes;
 
     wal__catalogue_init(&catalogue, &wal__heap_libc);
     for (uint32_t number = 1; number < COUNT; number++) {
         put_with_source(&catalogue, number, 0);
     }
-    bytes = model_swap_snapshot(&catalogue, NULL);
+    (void)model_swap_snapshot(&catalogue, NULL);
     assert_ok(wal__catalogue_index_sources(&catalogue));
     put_with_source(&catalogue, COUNT, 0);
     assert_ok(wal__catalogue_index_sources(&catalogue));
@@ -584,7 +574,6 @@ TEST(catalogue_list__source_reads_its_sessions_alone)
     assert_int_equal(summary.number, COUNT - 1);
     wal__catalogue_iter_deinit(&cursor);
     wal__catalogue_deinit(&catalogue);
-    model_free(bytes);
 }
 
 /* A program may name itself as the source of all its sessions. */
@@ -630,7 +619,7 @@ TEST(catalogue_snapshot__snapshots_are_overlaid_and_rewritten)
         struct wal__span bytes = model_swap_snapshot(&catalogue, &model);
         uint32_t steps = model_random_below(60);
 
-        model_free(old);
+        (void)test_end_now(old.data);
         old = bytes;
         assert_int_equal(catalogue.snapshot->header.position, model_header.position);
         assert_int_equal(catalogue.snapshot->header.last_sequence, 2000000);
@@ -643,7 +632,6 @@ TEST(catalogue_snapshot__snapshots_are_overlaid_and_rewritten)
     }
     assert_true(model.count > 20);
     wal__catalogue_deinit(&catalogue);
-    model_free(old);
 }
 
 TEST(catalogue_snapshot__failed_allocation_of_the_rest_is_reported)
@@ -678,7 +666,6 @@ TEST(catalogue_snapshot__failed_allocation_of_the_rest_is_reported)
     model_assert_same(&catalogue, &model);
     wal__catalogue_deinit(&catalogue);
     assert_int_equal(heap.live, 0);
-    model_free(bytes);
 }
 
 TEST(catalogue_snapshot__failed_put_ends_the_write)
@@ -727,8 +714,7 @@ TEST(catalogue_snapshot__flipped_bit_is_detected_or_harmless)
     model_begin(&model, &catalogue, &wal__heap_libc, 40);
     bytes = model_write(&catalogue, &model);
     wal__catalogue_deinit(&catalogue);
-    copy = malloc(bytes.size);
-    assert_non_null(copy);
+    copy = test_memory(bytes.size);
     memcpy(copy, bytes.data, bytes.size);
     for (size_t bit = 0; bit < 8 * bytes.size; bit++) {
         enum wal_status status;
@@ -742,8 +728,6 @@ TEST(catalogue_snapshot__flipped_bit_is_detected_or_harmless)
     /* Every section is asked for something, and every page has a sum. */
     assert_int_equal(corrupt, 8 * bytes.size);
     assert_ok(check_bytes((struct wal__span){copy, bytes.size}, &model));
-    free(copy);
-    model_free(bytes);
 }
 
 TEST(catalogue_snapshot__truncated_snapshot_is_rejected)
@@ -765,7 +749,6 @@ TEST(catalogue_snapshot__truncated_snapshot_is_rejected)
         free(cut);
     }
     wal__catalogue_deinit(&catalogue);
-    model_free(bytes);
 }
 
 TEST(catalogue_snapshot__snapshot_of_another_store_is_rejected)
@@ -779,7 +762,6 @@ TEST(catalogue_snapshot__snapshot_of_another_store_is_rejected)
     assert_int_equal(model_attach(&catalogue, bytes, other), WAL_ECORRUPT);
     assert_ok(model_attach(&catalogue, bytes, model_uuid));
     wal__catalogue_deinit(&catalogue);
-    model_free(bytes);
 }
 
 /* A damaged page does no harm to what does not touch it, and what was read from it before stays
@@ -803,7 +785,6 @@ TEST(catalogue_snapshot__damage_is_detected_on_access)
     by_cwd[0] ^= 1;
     model_assert_same(&catalogue, &model);
     wal__catalogue_deinit(&catalogue);
-    model_free(bytes);
 }
 
 /* -------------------------------------------------------------- threads --- */
@@ -831,10 +812,9 @@ TEST(catalogue_snapshot__readers_verify_pages_concurrently)
     static struct model model;
     struct wal__catalogue catalogue;
     struct reader readers[READERS];
-    struct wal__span bytes;
 
     model_begin(&model, &catalogue, &wal__heap_libc, 2000);
-    bytes = model_swap_snapshot(&catalogue, &model);
+    (void)model_swap_snapshot(&catalogue, &model);
     for (int i = 0; i < READERS; i++) {
         readers[i].catalogue = &catalogue;
         readers[i].model = &model;
@@ -845,7 +825,6 @@ TEST(catalogue_snapshot__readers_verify_pages_concurrently)
         assert_ok(readers[i].status);
     }
     wal__catalogue_deinit(&catalogue);
-    model_free(bytes);
 }
 
 /* Each page of texts but the first begins within some session's. */
@@ -886,7 +865,6 @@ TEST(catalogue_snapshot__every_page_of_a_text_is_verified)
     }
     assert_true(corrupt >= COUNT);
     wal__catalogue_deinit(&catalogue);
-    model_free(bytes);
 }
 
 /* Makes every checksum right again. */
@@ -922,7 +900,6 @@ TEST(catalogue_snapshot__forged_rank_is_corrupt)
     assert_int_equal(model_check_list(&catalogue, &model, &model_filters[0]), WAL_ECORRUPT);
     assert_int_equal(model_check(&catalogue, &model), WAL_ECORRUPT);
     wal__catalogue_deinit(&catalogue);
-    model_free(bytes);
 }
 
 TEST(catalogue_snapshot__unordered_numbers_are_not_written)
@@ -945,7 +922,6 @@ TEST(catalogue_snapshot__unordered_numbers_are_not_written)
                      WAL_ECORRUPT);
     assert_int_equal(sink.calls, 0);
     wal__catalogue_deinit(&catalogue);
-    model_free(bytes);
 }
 
 /* What is newest of a cwd costs the same whatever else there is. */
@@ -956,13 +932,12 @@ TEST(catalogue_snapshot__cwd_list_reads_only_its_cwd)
     struct wal__catalogue catalogue;
     struct wal__catalogue_iter cursor;
     struct wal__summary summary;
-    struct wal__span bytes;
     uint32_t begun;
     uint32_t count;
     uint32_t deleted = 0;
 
     model_begin(&model, &catalogue, &wal__heap_libc, 1000);
-    bytes = model_swap_snapshot(&catalogue, &model);
+    (void)model_swap_snapshot(&catalogue, &model);
     count = model_list(&model, &model_filters[1], wanted);
     for (uint32_t i = 0; i < model.count; i++) {
         deleted += model_is_deleted(&model.sessions[i]) && !model.sessions[i].is_omitted &&
@@ -976,7 +951,6 @@ TEST(catalogue_snapshot__cwd_list_reads_only_its_cwd)
     assert_int_equal(cursor.snapshot_end - begun, count + deleted);
     wal__catalogue_iter_deinit(&cursor);
     wal__catalogue_deinit(&catalogue);
-    model_free(bytes);
 }
 
 TEST_FILE(model_set_up, NULL, NULL);

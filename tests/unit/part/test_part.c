@@ -389,8 +389,7 @@ KIT_TEST(part__damage_is_found)
 
     append(&scene, 2000);
     assert_ok(step(&scene, 0, &part));
-    copy = malloc(part.size);
-    assert_non_null(copy);
+    copy = test_memory(part.size);
     for (int i = 0; i < 300; i++) {
         size_t at = i < 264 ? (size_t)i : kit_random(&random) % part.size;
         struct wal_slice bad = {copy, part.size};
@@ -404,7 +403,6 @@ KIT_TEST(part__damage_is_found)
         assert_true(wal_part_check(bad, NULL, NULL) < 0);
         assert_true(wal_replica_apply(scene.replica, bad, NULL) < 0);
     }
-    free(copy);
     apply(&scene, part);
     end(&scene);
 }
@@ -419,8 +417,7 @@ KIT_TEST(part__damaged_groups_with_a_digest)
 
     append(&scene, 2000);
     assert_ok(step(&scene, 0, &part));
-    copy = malloc(part.size);
-    assert_non_null(copy);
+    copy = test_memory(part.size);
     wal__sha256_alg_init(&sha256_alg);
     for (size_t at = part.size - WAL__PART_DIGEST_SIZE - 1; at > 400 + WAL__SEGMENT_HEADER_SIZE;
          at -= 97) {
@@ -437,7 +434,6 @@ KIT_TEST(part__damaged_groups_with_a_digest)
         assert_true(wal_replica_apply(scene.replica, bad, NULL) < 0);
     }
     wal__sha256_alg_deinit(&sha256_alg);
-    free(copy);
     end(&scene);
 }
 

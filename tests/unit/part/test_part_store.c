@@ -68,7 +68,6 @@ static void fill(unsigned round, size_t size)
             kit_redact(session, id);
         }
         wal_session_close(session);
-        free(payload);
     }
 }
 

@@ -47,7 +47,6 @@ static void fill(unsigned rounds)
 
             snprintf(id, sizeof(id), "f%u", world.round);
             large_append(world.fillers[k], id, payload, 0);
-            free(payload);
         }
     }
 }
@@ -79,7 +78,6 @@ static void append_content(const char *id, const char *entry, unsigned edits)
         memcpy(payload + 1000 + (size_t)i * 5000, "edited", 6);
     }
     large_append(session, entry, payload, 0);
-    free(payload);
     wal_session_close(session);
 }
 
@@ -444,8 +442,8 @@ PARTIAL_TEST(partial__indexes_of_any_bytes)
     const struct memory_object *object = find("/index/", 0);
     char name[WAL__STORE_OBJECT_SIZE];
     const size_t size = object->size;
-    uint8_t *sound = malloc(size);
-    uint8_t *bytes = malloc(size + 1);
+    uint8_t *sound = test_memory(size);
+    uint8_t *bytes = test_memory(size + 1);
     uint64_t random = kit_seed();
 
     assert_true(sound != NULL && bytes != NULL);
@@ -467,8 +465,6 @@ PARTIAL_TEST(partial__indexes_of_any_bytes)
         put_index(name, bytes, kept);
         bring(i % 2 == 0 ? "s" : "u");
     }
-    free(sound);
-    free(bytes);
 }
 
 /* Makes the checksums of a log's index right again. */
@@ -488,8 +484,8 @@ PARTIAL_TEST(partial__indexes_with_wrong_numbers)
     const struct memory_object *object = find("/index/", 0);
     char name[WAL__STORE_OBJECT_SIZE];
     const size_t size = object->size;
-    uint8_t *sound = malloc(size);
-    uint8_t *bytes = malloc(size);
+    uint8_t *sound = test_memory(size);
+    uint8_t *bytes = test_memory(size);
     size_t at = 0;
 
     assert_true(sound != NULL && bytes != NULL);
@@ -520,8 +516,6 @@ PARTIAL_TEST(partial__indexes_with_wrong_numbers)
         bring("s");
         bring("u");
     }
-    free(sound);
-    free(bytes);
 }
 
 /* A segment that is damaged where the session is: with the whole store, which reports it, or

@@ -139,10 +139,9 @@ TEST(s3_list__unknown_elements_are_ignored)
 static char *repeated(const char *prefix, const char *middle, size_t count, const char *suffix)
 {
     size_t size = strlen(middle);
-    char *text = malloc(strlen(prefix) + count * size + strlen(suffix) + 1);
+    char *text = test_memory(strlen(prefix) + count * size + strlen(suffix) + 1);
     char *at = text;
 
-    assert_non_null(text);
     at = stpcpy(at, prefix);
     for (size_t i = 0; i < count; i++) {
         at = stpcpy(at, middle);
@@ -159,30 +158,25 @@ TEST(s3_list__sizes_are_bounded)
     assert_int_equal(parse(&page, text), WAL_EREMOTE);
     assert_non_null(strstr(failure.text, "deep"));
     wal__s3_page_deinit(&page);
-    free(text);
 
     text = repeated(LIST ALL "<Contents><Key>", "k", 100000,
                     "</Key><Size>1</Size></Contents>" LIST_END);
     assert_int_equal(parse(&page, text), WAL_EREMOTE);
     assert_non_null(strstr(failure.text, "too long"));
     wal__s3_page_deinit(&page);
-    free(text);
 
     text = repeated(LIST "<", "n", 100000, "/>" ALL LIST_END);
     assert_ok(parse(&page, text));
     wal__s3_page_deinit(&page);
-    free(text);
 
     text = repeated(LIST, " ", WAL__S3_PAGE_MAX, ALL LIST_END);
     assert_int_equal(parse(&page, text), WAL_EREMOTE);
     wal__s3_page_deinit(&page);
-    free(text);
 
     text = repeated(LIST ALL, OBJECT, 20000, LIST_END);
     assert_ok(parse(&page, text));
     assert_int_equal(page.count, 20000);
     wal__s3_page_deinit(&page);
-    free(text);
 }
 
 TEST(s3_list__every_cut_is_refused)

@@ -465,10 +465,9 @@ KIT_TEST(delete__many_sessions_of_one_id)
 {
     struct bench bench = begin_deleted();
     size_t size = 300 * 1024;
-    char *text = malloc(size + 1);
+    char *text = test_memory(size + 1);
     char id[16];
 
-    assert_non_null(text);
     memset(text, ' ', size);
     text[0] = '1';
     text[size] = '\0';
@@ -507,5 +506,4 @@ KIT_TEST(delete__many_sessions_of_one_id)
             wal_session_close(fork);
         }
     }
-    free(text);
 }

@@ -254,12 +254,11 @@ static void write_token(uint64_t *seed, char token[STREAMED_BYTES + 1])
 KIT_TEST(compact__twenty_thousand_deltas_of_one_message)
 {
     struct reading reading = reading_begin();
-    char *text = calloc(STREAMED + 1, STREAMED_BYTES + 1);
+    char *text = test_memory((STREAMED + 1) * (STREAMED_BYTES + 1));
     struct wal_entry message = kit_entry("answer", NULL, NULL);
     struct wal_store_compact_result result;
     uint64_t seed = 1;
 
-    assert_non_null(text);
     strcpy(text, "{\"text\":\"");
     kit_append_all(reading.session, "question");
     for (uint32_t i = 0; i < STREAMED; i++) {
@@ -286,5 +285,4 @@ KIT_TEST(compact__twenty_thousand_deltas_of_one_message)
                   "%" PRIu64 " bytes became one of %" PRIu64 " with the message\n",
                   result.bytes_before, result.bytes_after);
     assert_true(result.bytes_after <= WAL__SEGMENT_HEADER_SIZE + (uint64_t)64 * 1024);
-    free(text);
 }

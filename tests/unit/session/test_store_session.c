@@ -134,11 +134,10 @@ KIT_TEST(create__ids_have_1_to_255_bytes_of_utf8)
 KIT_TEST(create__texts_are_bounded)
 {
     struct both both = {.store = kit_store()};
-    char *text = malloc(1024 * 1024 + 8);
+    char *text = test_memory(1024 * 1024 + 8);
     struct wal_session *session = NULL;
     struct wal_session_info info;
 
-    assert_non_null(text);
     memset(text, ' ', 1024 * 1024 + 8);
     text[0] = '{';
     text[1] = '}';
@@ -167,7 +166,6 @@ KIT_TEST(create__texts_are_bounded)
     assert_memory_equal(info.metadata.data, text, 1024 * 1024);
     assert_int_equal(info.title.size, 4096);
     assert_memory_equal(info.title.data, text, 4096);
-    free(text);
 }
 
 KIT_TEST(create__misuse_is_refused)

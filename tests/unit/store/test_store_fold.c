@@ -52,9 +52,8 @@ static void wait_for_fold(struct wal_store *store)
 /* JSON of this many bytes. */
 static char *blank_json(size_t size)
 {
-    char *payload = malloc(size);
+    char *payload = test_memory(size);
 
-    assert_non_null(payload);
     memset(payload, ' ', size);
     payload[0] = '1';
     return payload;
@@ -70,7 +69,6 @@ static void fill_segment(struct wal_store *store, struct wal_session *filler)
     while (store->core.log.tail_segment->id == tail) {
         assert_ok(wal_append(filler, &entry, 1, NULL, NULL, NULL));
     }
-    free(payload);
 }
 
 /* Appends until closing does not end the tail segment. */
@@ -83,7 +81,6 @@ static void use_tail(struct wal_store *store, struct wal_session *filler)
     while (wal__prealloc_has_excess(&store->core.log)) {
         assert_ok(wal_append(filler, &entry, 1, NULL, NULL, NULL));
     }
-    free(payload);
 }
 
 /* Fills the tail segment, and waits for the fold. */
@@ -351,7 +348,6 @@ KIT_TEST(fold__segment_ends_at_the_position_of_a_close)
     wal_session_close(session);
     kit_close(store);
     kit_check_sound("store");
-    free(payload);
 }
 
 /* The index of the segment that the catalogue covers is made from the log, and not from the
@@ -431,7 +427,6 @@ KIT_TEST(fold__catalogue_of_the_close_is_not_taken)
     wal_session_close(filler);
     kit_close(store);
     kit_check_sound("store");
-    free(payload);
 }
 
 /* A cursor returns what was there when it was opened, each once and in order, while sessions

@@ -47,9 +47,8 @@ static void refused(struct bench *bench, struct wal_entry entry, enum wal_status
 
 static char *blanks(size_t size)
 {
-    char *text = malloc(size + 1);
+    char *text = test_memory(size + 1);
 
-    assert_non_null(text);
     memset(text, ' ', size);
     text[size] = '\0';
     return text;
@@ -100,7 +99,6 @@ KIT_TEST(batch__size_limit_is_32_mib)
     bench.session = kit_session(bench.store, "s");
     assert_ok(wal_append(bench.session, entries, 127, NULL, NULL, NULL));
     assert_int_equal(kit_info(bench.session).entries, 2 + 127);
-    free(text);
 }
 
 KIT_TEST(batch__item_count_is_bounded)
@@ -145,7 +143,6 @@ KIT_TEST(texts__are_bounded)
     entry.meta = (struct wal_slice){text, MEBIBYTE + 1};
     refused(&bench, entry, WAL_ETOOBIG, "meta");
     end(&bench);
-    free(text);
 }
 
 KIT_TEST(texts__of_maximum_size_round_trip)
@@ -173,7 +170,6 @@ KIT_TEST(texts__of_maximum_size_round_trip)
     assert_int_equal(entry.meta.size, MEBIBYTE);
     assert_memory_equal(entry.meta.data, text, MEBIBYTE);
     wal_entry_cursor_close(cursor);
-    free(text);
 }
 
 KIT_TEST(texts__are_utf8)

@@ -432,10 +432,9 @@ KIT_TEST(lockfile__removed_before_a_seal)
     struct wal__io io;
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
-    char *text = malloc(size + 1);
+    char *text = test_memory(size + 1);
     struct wal_entry entry;
 
-    assert_non_null(text);
     memset(text, ' ', size);
     text[0] = '1';
     text[size] = '\0';
@@ -452,7 +451,6 @@ KIT_TEST(lockfile__removed_before_a_seal)
     entry = kit_entry("x", NULL, text);
     atomic_store(&remover.on, true);
     assert_int_equal(kit_try_append(session, &entry, NULL, NULL), WAL_ELOCKFILE);
-    free(text);
     expect_nothing_written(store, session);
 }
 

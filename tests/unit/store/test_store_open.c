@@ -209,12 +209,10 @@ KIT_TEST(open__invalid_options_are_refused)
     assert_int_equal(wal_open(NULL, &good, &store, kit_error()), WAL_EINVAL);
     assert_int_equal(wal_open("", &good, &store, kit_error()), WAL_EINVAL);
     assert_int_equal(wal_open("store", &good, NULL, kit_error()), WAL_EINVAL);
-    path = malloc(8192);
-    assert_non_null(path);
+    path = test_memory(8192);
     memset(path, 'x', 8191);
     path[8191] = '\0';
     assert_int_equal(wal_open(path, &good, &store, kit_error()), WAL_EINVAL);
-    free(path);
     assert_int_not_equal(stat("store", &stat_of), 0);
 }
 

@@ -273,10 +273,9 @@ KIT_TEST(handles__follow_through_segments)
 {
     struct pair pair = begin();
     const size_t size = 256 * 1024;
-    char *text = malloc(size + 1);
+    char *text = test_memory(size + 1);
     struct wal_store_info info = {.struct_size = sizeof(info)};
 
-    assert_non_null(text);
     memset(text, ' ', size);
     text[0] = '1';
     text[size] = '\0';
@@ -294,7 +293,6 @@ KIT_TEST(handles__follow_through_segments)
         assert_ok(wal_store_get_info(pair.stores[i], &info, NULL));
         assert_in_range(info.segments, 3, 20);
     }
-    free(text);
 }
 
 KIT_TEST(handles__closing_one_does_not_affect_the_other)

@@ -245,11 +245,10 @@ KIT_TEST(rotation__of_entries_larger_than_a_segment)
 {
     struct bench bench = begin();
     const size_t size = 14 * 1024 * 1024;
-    char *large = malloc(size);
+    char *large = test_memory(size);
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct wal_entry_cursor *cursor = NULL;
 
-    assert_non_null(large);
     fill(large, 7, (uint32_t)size);
     entry = kit_entry("large", NULL, "");
     entry.flags = WAL_ENTRY_LINE;
@@ -271,7 +270,6 @@ KIT_TEST(rotation__of_entries_larger_than_a_segment)
     assert_memory_equal(entry.payload.data, large, size);
     wal_entry_cursor_close(cursor);
     wal_session_close(session);
-    free(large);
     end(&bench);
 }
 
@@ -775,10 +773,9 @@ KIT_TEST(store_unused__content_gives_it_back)
     struct wal_store *store = open_store();
     uint8_t digest[WAL_DIGEST_SIZE];
     struct wal_store_info info;
-    char *content = calloc(1, 5 * MIB);
+    char *content = test_memory(5 * MIB);
     uint64_t random = kit_seed();
 
-    assert_non_null(content);
     for (size_t i = 0; i + 8 <= 5 * MIB; i += 8) {
         uint64_t word = kit_random(&random);
 
@@ -792,5 +789,4 @@ KIT_TEST(store_unused__content_gives_it_back)
     info = kit_store_info(store);
     assert_true(info.pack_disk_bytes < info.pack_bytes + MIB);
     kit_close(store);
-    free(content);
 }

@@ -113,9 +113,8 @@ KIT_TEST(append__line_of_any_bytes_is_unchanged)
     struct wal_entry entry = kit_entry("a", NULL, "");
     struct wal_entry_cursor *cursor = NULL;
     uint64_t random = 42;
-    char *bytes = malloc(MOST);
+    char *bytes = test_memory(MOST);
 
-    assert_non_null(bytes);
     for (size_t i = 0; i < MOST; i++) {
         bytes[i] = (char)(i < 256 ? i : kit_random(&random));
     }
@@ -145,7 +144,6 @@ KIT_TEST(append__line_of_any_bytes_is_unchanged)
         again(&bench);
     }
     assert_branch(bench.session, "a b c");
-    free(bytes);
 }
 
 /* ----------------------------------------------------------- parents --- */
@@ -274,12 +272,11 @@ KIT_TEST(batch__many_items_keep_their_order)
         COUNT = 20000
     };
     struct bench bench = begin();
-    struct wal_entry *entries = calloc(COUNT, sizeof(*entries));
+    struct wal_entry *entries = test_memory(COUNT * sizeof(*entries));
     char(*ids)[16] = calloc(COUNT, sizeof(*ids));
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct wal_entry_cursor *cursor = NULL;
 
-    assert_non_null(entries);
     assert_non_null(ids);
     for (int i = 0; i < COUNT; i++) {
         (void)snprintf(ids[i], sizeof(ids[i]), "e%d", i);
@@ -299,7 +296,6 @@ KIT_TEST(batch__many_items_keep_their_order)
     wal_entry_cursor_close(cursor);
     assert_ok(batch(&bench, entries, COUNT));
     check_result(&bench, ids[COUNT - 1], 0, COUNT, 0);
-    free(entries);
     free(ids);
 }
 

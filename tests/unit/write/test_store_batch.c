@@ -298,9 +298,8 @@ static enum wal_status commit(struct kit_bench *bench, const struct wal_batch *b
 /* Names "PREFIX00001" and so on, each of 16 bytes in one allocation. */
 static char *names(const char *prefix, uint32_t count)
 {
-    char *text = calloc(count, 16);
+    char *text = test_memory(count * 16);
 
-    assert_non_null(text);
     for (uint32_t i = 0; i < count; i++) {
         (void)snprintf(text + (size_t)i * 16, 16, "%s%05u", prefix, (unsigned)(i % 100000));
     }
@@ -327,13 +326,12 @@ static uint32_t count_docs(struct kit_bench *bench)
 KIT_TEST(batch__document_limit_is_65536)
 {
     struct kit_bench bench = kit_bench("a b");
-    struct wal_doc *docs = calloc(DOCS + 1, sizeof(*docs));
+    struct wal_doc *docs = test_memory((DOCS + 1) * sizeof(*docs));
     char *keys = names("k", DOCS + 1);
     struct wal_batch batch = {
         .struct_size = sizeof(batch), .documents = docs, .document_count = DOCS + 1};
     char *before = kit_snapshot(bench.store, bench.session);
 
-    assert_non_null(docs);
     for (uint32_t i = 0; i <= DOCS; i++) {
         docs[i] = kit_doc(keys + (size_t)i * 16, "1");
     }
@@ -353,8 +351,6 @@ KIT_TEST(batch__document_limit_is_65536)
     bench.session = kit_session(bench.store, "s");
     assert_int_equal(count_docs(&bench), DOCS);
     assert_string_equal(kit_value(bench.store, bench.session, "k65535", 0), "1");
-    free(keys);
-    free(docs);
 }
 
 /* The limit of heads applies to every way of making them; `main` does not count. */
@@ -393,7 +389,6 @@ KIT_TEST(batch__head_limit_is_4096)
     kit_move_head(bench.session, "main", NULL);
     kit_move_head(bench.session, "main", "b");
     kit_move_head(bench.session, texts, NULL);
-    free(texts);
     free(heads);
 }
 
@@ -401,7 +396,7 @@ KIT_TEST(batch__head_limit_is_4096)
 KIT_TEST(batch__size_limit_counts_every_item)
 {
     struct kit_bench bench = kit_bench("a b");
-    char *text = malloc(15 * MEBIBYTE + 4097);
+    char *text = test_memory(15 * MEBIBYTE + 4097);
     struct wal_head *heads = calloc(HEADS, sizeof(*heads));
     char *texts = names("h", HEADS);
     struct wal_doc docs[2];
@@ -412,7 +407,6 @@ KIT_TEST(batch__size_limit_counts_every_item)
                               .head_count = HEADS};
     char *before = kit_snapshot(bench.store, bench.session);
 
-    assert_non_null(text);
     assert_non_null(heads);
     memset(text, ' ', 15 * MEBIBYTE + 4096);
     text[0] = '1';
@@ -429,17 +423,14 @@ KIT_TEST(batch__size_limit_counts_every_item)
     assert_unchanged(bench.store, bench.session, before);
     batch.document_count = 0;
     assert_ok(commit(&bench, &batch));
-    free(texts);
     free(heads);
-    free(text);
 }
 
 /* Entries of 200,000 bytes each, `count` of them; their ids are in `ids`. */
 static struct wal_entry *large_entries(char *ids, uint32_t count, const char *payload)
 {
-    struct wal_entry *entries = calloc(count, sizeof(*entries));
+    struct wal_entry *entries = test_memory(count * sizeof(*entries));
 
-    assert_non_null(entries);
     for (uint32_t i = 0; i < count; i++) {
         entries[i] = kit_entry(ids + (size_t)i * 16, NULL, payload);
     }
@@ -448,9 +439,8 @@ static struct wal_entry *large_entries(char *ids, uint32_t count, const char *pa
 
 static char *large_payload(void)
 {
-    char *text = malloc(200001);
+    char *text = test_memory(200001);
 
-    assert_non_null(text);
     memset(text, 'x', 200000);
     text[0] = '"';
     text[199999] = '"';
@@ -471,9 +461,6 @@ KIT_TEST(batch__entries_of_more_than_32_mib_are_refused)
     assert_int_equal(kit_info(bench.session).entries, 2);
     assert_ok(wal_append(bench.session, entries, 167, NULL, NULL, kit_error()));
     assert_int_equal(kit_info(bench.session).entries, 2 + 167);
-    free(entries);
-    free(ids);
-    free(payload);
 }
 
 /* Batches that each fit a group and wait together are written in two. */
@@ -488,15 +475,12 @@ KIT_TEST(batch__large_ones_that_wait_together_are_written)
         struct wal_entry *entries = large_entries(ids + (size_t)i * 100 * 16, 100, payload);
 
         assert_ok(wal_submit(bench.session, entries, 100, NULL, &tickets[i], NULL));
-        free(entries);
     }
     for (uint32_t i = 0; i < 4; i++) {
         assert_ok(wal_ticket_wait(tickets[i], -1, NULL, NULL));
         wal_ticket_destroy(tickets[i]);
     }
     assert_int_equal(kit_info(bench.session).entries, 2 + 400);
-    free(ids);
-    free(payload);
 }
 
 /* One batch with redactions of more entries than a group may name sessions, in the session itself
@@ -506,14 +490,13 @@ KIT_TEST(batch__of_5000_redactions)
     struct kit_bench bench = kit_bench("a b");
     struct wal_entry *entries = calloc(REDACTIONS, sizeof(*entries));
     char *ids = names("e", REDACTIONS);
-    char *payloads = calloc(REDACTIONS, 64);
+    char *payloads = test_memory(REDACTIONS * 64);
     struct wal_batch batch = {
         .struct_size = sizeof(batch), .entries = entries, .entry_count = REDACTIONS};
     struct wal_session *fork;
     uint64_t last;
 
     assert_non_null(entries);
-    assert_non_null(payloads);
     for (uint32_t i = 0; i < REDACTIONS; i++) {
         entries[i] = kit_entry(ids + (size_t)i * 16, NULL, "{}");
     }
@@ -531,8 +514,6 @@ KIT_TEST(batch__of_5000_redactions)
     assert_int_equal(kit_store_info(bench.store).last_sequence, last + 2 * REDACTIONS);
     assert_ok(wal_batch_commit(fork, &batch, NULL, NULL, NULL));
     assert_int_equal(kit_store_info(bench.store).last_sequence, last + 4 * REDACTIONS);
-    free(payloads);
-    free(ids);
     free(entries);
 }
 

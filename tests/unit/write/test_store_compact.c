@@ -55,7 +55,7 @@ KIT_TEST(compaction__first_kept_is_not_on_the_branch)
     struct kit_bench bench = begin();
     struct wal_session *empty = kit_create(bench.store, "empty");
     struct wal_compact_options options = options_keeping("a");
-    char *text = malloc(4 * 1024 * 1024 + 1);
+    char *text = test_memory(4 * 1024 * 1024 + 1);
     struct wal_append_result result = {.struct_size = 1};
     struct wal_session_options into = {.struct_size = sizeof(into)};
     struct wal_session *fork = NULL;
@@ -67,7 +67,6 @@ KIT_TEST(compaction__first_kept_is_not_on_the_branch)
     options.struct_size--;
     refused(&bench, options, WAL_EINVAL);
     options.struct_size++;
-    assert_non_null(text);
     memset(text, 't', 4 * 1024 * 1024 + 1);
     options.summary = (struct wal_slice){text, 4 * 1024 * 1024 + 1};
     refused(&bench, options, WAL_ETOOBIG);
@@ -82,7 +81,6 @@ KIT_TEST(compaction__first_kept_is_not_on_the_branch)
     into.struct_size = 1;
     assert_int_equal(wal_session_compact(bench.session, &options, &fork, NULL, NULL), WAL_EINVAL);
     assert_null(fork);
-    free(text);
 }
 
 /* A summary of the greatest size, of characters with the longest escapes. */
@@ -90,13 +88,11 @@ KIT_TEST(compaction__summary_of_4_mib_of_quotes)
 {
     struct kit_bench bench = begin();
     struct wal_compact_options options = options_keeping("b");
-    char *text = malloc(4 * 1024 * 1024);
+    char *text = test_memory(4 * 1024 * 1024);
 
-    assert_non_null(text);
     memset(text, '"', 4 * 1024 * 1024);
     options.summary = (struct wal_slice){text, 4 * 1024 * 1024};
     assert_ok(wal_session_compact(bench.session, &options, NULL, NULL, NULL));
-    free(text);
 }
 
 /* --- entries that name others --------------------------------------------- */

@@ -85,14 +85,13 @@ KIT_TEST(document__invalid_values_are_refused)
     static const char *const bad[] = {"", " ", "{", "nul", "{\"a\":1,}", "1 2", "\"\xff\""};
     struct kit_bench bench = kit_bench("");
     struct wal_doc doc;
-    char *text = malloc(16 * 1024 * 1024 + 2);
+    char *text = test_memory(16 * 1024 * 1024 + 2);
 
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         assert_int_equal(attempt(&bench, kit_doc("k", bad[i]), false, NULL, kit_error()),
                          WAL_EBADJSON);
     }
     assert_int_equal(attempt(&bench, kit_doc("k", NULL), false, NULL, kit_error()), WAL_EBADJSON);
-    assert_non_null(text);
     memset(text, ' ', 16 * 1024 * 1024 + 1);
     text[0] = '1';
     text[16 * 1024 * 1024 + 1] = '\0';
@@ -102,7 +101,6 @@ KIT_TEST(document__invalid_values_are_refused)
     assert_ok(attempt(&bench, doc, false, NULL, kit_error()));
     text[16 * 1024 * 1024] = '\0';
     assert_string_equal(kit_value(bench.store, bench.session, "k", 0), text);
-    free(text);
 }
 
 KIT_TEST(document__misuse_is_refused)

@@ -27,7 +27,6 @@ static void check_threshold(uint32_t flags)
         assert_int_equal(pack_bytes(reading.store) > 0, over == 2);
         large_check(reading.session, id, payload, flags);
         large_check_location(reading.store, reading.session, id, payload, over == 2);
-        free(payload);
     }
     reading_deinit(&reading);
 }
@@ -65,8 +64,6 @@ KIT_TEST(large__of_10_mb_round_trip)
         reading_reopen(&reading, flags[i]);
         check_ten(reading.session, payloads);
     }
-    free(payloads[0]);
-    free(payloads[1]);
 }
 
 KIT_TEST(large__in_a_store_in_memory)
@@ -77,7 +74,6 @@ KIT_TEST(large__in_a_store_in_memory)
 
     large_append(session, "a", payload, 0);
     large_check(session, "a", payload, 0);
-    free(payload);
 }
 
 KIT_TEST(large__with_persistence_off)
@@ -90,7 +86,6 @@ KIT_TEST(large__with_persistence_off)
     large_append(session, "a", payload, 0);
     payload[299999] = ' ';
     assert_int_equal(kit_try_append(session, &entry, NULL, NULL), WAL_EBADJSON);
-    free(payload);
 }
 
 /* --- appending ---------------------------------------------------------- */
@@ -121,7 +116,6 @@ KIT_TEST(large__sent_again_is_a_duplicate)
     payload[99998] = '"';
     payload[99999] = '}';
     assert_int_equal(kit_try_append(reading.session, &entry, NULL, NULL), WAL_EEXISTS);
-    free(payload);
 }
 
 KIT_TEST(large__several_in_a_batch)
@@ -148,7 +142,6 @@ KIT_TEST(large__several_in_a_batch)
     assert_all_entries(reading.session, "z a b c d");
     reading_deinit(&reading);
     for (int i = 0; i < 3; i++) {
-        free(payloads[i]);
     }
 }
 
@@ -163,7 +156,6 @@ KIT_TEST(large__is_json_or_is_refused)
                  "at byte 2000000");
     assert_int_equal(pack_bytes(reading.store), 0);
     assert_all_entries(reading.session, "");
-    free(payload);
 }
 
 KIT_TEST(large__size_limits_are_1_and_32_gib)
@@ -227,7 +219,6 @@ static struct reading begin_three(void)
     kit_append(reading.session, "c", NULL);
     wal_session_close(reading.session);
     kit_close(reading.store);
-    free(payload);
     return reading;
 }
 
@@ -269,9 +260,8 @@ KIT_TEST(large__missing_loses_only_its_entry)
 static char *padded(const char *members)
 {
     const size_t size = 400000;
-    char *text = malloc(size + strlen(members) + 20);
+    char *text = test_memory(size + strlen(members) + 20);
 
-    assert_non_null(text);
     memcpy(text, "{\"pad\":\"", 8);
     memset(text + 8, 'x', size);
     (void)sprintf(text + 8 + size, "\",%s}", members);
@@ -287,7 +277,6 @@ static enum wal_status try_padded(struct wal_session *session, const char *id, c
 
     entry.type = kit_text(type);
     status = kit_try_append(session, &entry, NULL, error);
-    free(payload);
     return status;
 }
 
@@ -352,7 +341,6 @@ KIT_TEST(large__line_redacts)
     assert_ok(kit_try_append(reading.session, &entry, NULL, NULL));
     assert_branch(reading.session, "b r");
     check_redacted(reading.session, "{\"redactedBy\":\"r\",\"reason\":\"\"}");
-    free(payload);
 }
 
 /* The library's own compaction with a summary of 2 MB, here and in a fork. */
@@ -383,5 +371,4 @@ KIT_TEST(large__summary_of_a_compaction)
         reading_assert_end(cursor);
     }
     wal_session_close(fork);
-    free(summary);
 }

@@ -249,9 +249,8 @@ KIT_TEST(group__two_batches_of_20_mib_are_two_groups)
     struct wal_ticket *tickets[3] = {NULL};
     struct wal_store_info before = {.struct_size = sizeof(before)};
     struct wal_store_info after = {.struct_size = sizeof(after)};
-    char *payload = malloc(LARGE_PAYLOAD + 1);
+    char *payload = test_memory(LARGE_PAYLOAD + 1);
 
-    assert_non_null(payload);
     memset(payload, 'x', LARGE_PAYLOAD);
     payload[0] = payload[LARGE_PAYLOAD - 1] = '"';
     payload[LARGE_PAYLOAD] = '\0';
@@ -272,7 +271,6 @@ KIT_TEST(group__two_batches_of_20_mib_are_two_groups)
     assert_in_range(atomic_load(&largest), 20 << 20, 33 << 20);
     assert_int_equal(kit_info(bench.session).entries, 2 * LARGE_ENTRIES + 1);
     assert_slice(kit_info(bench.session).head, "c79");
-    free(payload);
     end(&bench);
 }
 

@@ -73,10 +73,9 @@ static uint32_t read_feature(void)
 {
     struct wal__manifest manifest;
     size_t size = 0;
-    char *bytes = kit_read_file("store/MANIFEST", &size);
+    char *bytes = test_file("store/MANIFEST", &size);
     enum wal__fmt fmt = wal__manifest_decode((const uint8_t *)bytes, &manifest);
 
-    free(bytes);
     assert_int_equal(fmt, WAL__FMT_OK);
     return manifest.features.ro_compat;
 }

@@ -22,14 +22,16 @@ void model_back_up(struct model *model, struct differential *run, bool is_erased
     }
 }
 
-/* Of several redactions of an entry another one may count in the copy. */
+/* Of several redactions of an entry another one may count in the copy, and one that was undone
+ * since the copy was made. */
 static void take_redaction(const struct differential *run, const struct wal_entry *engine,
                            struct reference_entry *wanted)
 {
     struct wal_slice by;
 
     if ((engine->flags & WAL_ENTRY_REDACTED) != 0 &&
-        (wanted->entry.flags & WAL_ENTRY_REDACTED) != 0 &&
+        ((wanted->entry.flags & WAL_ENTRY_REDACTED) != 0 ||
+         reference_was_redacted(run->ref, wanted->entry.sequence, 0)) &&
         reference_member(engine->payload, "redactedBy", &by)) {
         reference_take_redaction(run->ref, by, wanted);
         reference_free(by);

@@ -1023,6 +1023,7 @@ const struct differential_operation differential_operations[] = {
     {"append again", differential_append_repeat, 60},
     {"commit a batch", differential_batch, 120},
     {"redact", differential_redact, 25},
+    {"undo a redaction", differential_unredact, 20},
     {"compact", differential_compact, 25},
     {"move a head", differential_move_head, 50},
     {"get a head", differential_get_head, 20},

@@ -855,6 +855,7 @@ static void open_iter(struct differential *run)
     held->flags = options.flags;
     held->opened_at = run->compactions;
     held->limit = reference_last_sequence(run->ref);
+    held->opened_sequence = held->limit;
     (void)differential_open_read(run, number, &options, &held->cursor, &held->entries,
                                  &held->count);
     reference_hide_dropped(run->ref);
@@ -877,7 +878,18 @@ static bool find_next(struct differential *run, const struct wal_entry *got, uin
                     : is_dropped || is_doubtful) {
             continue;
         }
+        /* One that was redacted for a while may be left out since. */
+        if (!is_here && (held->flags & WAL_ENTRY_CURSOR_REDACTED) == 0 &&
+            reference_was_redacted(run->ref, sequence, held->opened_sequence)) {
+            continue;
+        }
         if (reference_refresh(run->ref, sequence, held->flags, limit, parent_limit, out)) {
+            if (is_here && reference_may_be_parent(run->ref, sequence, got->parent_id, held->flags,
+                                                   held->opened_sequence)) {
+                out->entry.parent_id = got->parent_id;
+                out->entry.flags &= ~(uint32_t)WAL_ENTRY_ROOT;
+                out->entry.flags |= got->flags & WAL_ENTRY_ROOT;
+            }
             held->next++;
             return true;
         }

@@ -501,6 +501,7 @@ struct wal_store_compact_options differential_compaction(struct differential *ru
                                                              : 0u,
                                                 .dead_percent = 1 + differential_random(run, 40)};
 
+    run->has_erased |= options.flags != 0;
     if (options.flags == 0 && differential_one_in(run, 3)) {
         options.flags = WAL_STORE_COMPACT_KEEP_DELTAS;
     }

@@ -52,9 +52,10 @@ struct differential_readers {
     struct reference_entry *entries;
     uint32_t count;
     uint32_t at;
-    uint32_t next;      /* after the entry that is expected */
-    uint64_t opened_at; /* compactions that had begun */
-    uint64_t limit;     /* the redactions of the first records count for it */
+    uint32_t next;            /* after the entry that is expected */
+    uint64_t opened_at;       /* compactions that had begun */
+    uint64_t limit;           /* the redactions of the first records count for it */
+    uint64_t opened_sequence; /* of the last record when it was opened */
     struct wal_doc_cursor *docs;
     uint64_t docs_opened_at;
     uint32_t doc_number; /* of their session, or REFERENCE_STORE */
@@ -85,6 +86,7 @@ struct differential {
     bool is_memory;    /* the store is in memory: it lives once */
     bool is_unsettled; /* a call was under way: the reference lacks it so far */
     bool is_copy;      /* the store is one, all of which is durable */
+    bool has_erased;   /* redacted entries may be */
     /* Other processes use the store too: what they redact and drop may take effect later here. */
     bool is_shared;
     bool has_failed;      /* a compaction failed and the power stayed: erasing may be refused */
@@ -191,6 +193,7 @@ void differential_open_session(struct differential *run);
 void differential_latest(struct differential *run);
 /* generate.c */
 void differential_redact(struct differential *run);
+void differential_unredact(struct differential *run);
 void differential_compact(struct differential *run);
 void differential_get_head(struct differential *run);
 /* check.c */

@@ -592,6 +592,13 @@ static void choose_open_entry(struct differential *run, struct differential_requ
     }
 }
 
+static bool is_redacted(struct differential *run, uint32_t number, struct wal_slice id)
+{
+    struct reference_entry entry;
+
+    return id.size != 0 && reference_get(run->ref, number, id, 0, &entry) == WAL_EREDACTED;
+}
+
 void differential_redact(struct differential *run)
 {
     struct wal_append_result result = {.struct_size = sizeof(result)};
@@ -626,6 +633,38 @@ void differential_redact(struct differential *run)
                                                      &wanted, &run->expected))) {
         differential_compare_result(run, &result, &wanted);
         differential_check_get(run, given.number, target, WAL_ENTRY_CURSOR_REDACTED);
+        differential_check_get(run, given.number, target, 0);
+    }
+    differential_check_session(run, given.number);
+}
+
+/* Mostly of an entry that is redacted. What was erased stays so. */
+void differential_unredact(struct differential *run)
+{
+    struct differential_request given;
+    struct wal_slice target;
+    enum wal_status status;
+
+    if (!differential_request_init(run, &given)) {
+        return;
+    }
+    target = differential_entry_id(run, given.number);
+    choose_open_entry(run, &given, &target);
+    for (uint32_t i = 0; i < 20 && !is_redacted(run, given.number, target); i++) {
+        target = differential_entry_id(run, given.number);
+    }
+    if (target.size == 0 || differential_one_in(run, 12)) {
+        target = differential_slice("no entry");
+    }
+    status = wal_session_unredact(given.session, target, &run->error);
+    differential_enter_reference(run);
+    if (is_redacted(run, given.number, target) &&
+        ((status == WAL_EREDACTED && (run->has_erased || run->is_shared)) ||
+         (status == WAL_ELOCKED && run->is_shared))) {
+        return; /* another process compacts, or backs up */
+    }
+    if (differential_compare_status(
+            run, status, reference_unredact(run->ref, given.number, target, &run->expected))) {
         differential_check_get(run, given.number, target, 0);
     }
     differential_check_session(run, given.number);

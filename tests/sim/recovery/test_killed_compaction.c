@@ -304,9 +304,14 @@ static enum wal_status redact_entry(struct wal_session *session)
     return wal_session_redact(session, kit_text("a"), kit_text(""), NULL, NULL);
 }
 
+static enum wal_status restore_entry(struct wal_session *session)
+{
+    return wal_session_unredact(session, kit_text("a"), NULL);
+}
+
 /* False: it did not come to that call. */
 static bool kill_redaction_at(struct sim_process *process, struct wal_session *session,
-                              uint64_t nth)
+                              enum wal_status (*call)(struct wal_session *session), uint64_t nth)
 {
     const struct sim_fault fault = {.call = SIM_ANY, .effect = SIM_KILL_BEFORE, .after = nth};
 
@@ -315,7 +320,7 @@ static bool kill_redaction_at(struct sim_process *process, struct wal_session *s
     if (setjmp(death) != 0) {
         return true;
     }
-    assert_ok(redact_entry(session));
+    assert_ok(call(session));
     sim_process_on_death(process, NULL, NULL);
     sim_process_clear_faults(process);
     return false;
@@ -354,7 +359,7 @@ TEST(redact__title_goes_with_the_entry_at_every_kill)
         store = open_redacted(process, &arena.heap);
         session = kit_create_titled(store, "s", "secret");
         assert_ok(wal_append(session, &entry, 1, NULL, NULL, NULL));
-        struck = kill_redaction_at(process, session, nth);
+        struck = kill_redaction_at(process, session, redact_entry, nth);
         if (struck) {
             sim_process_kill(process);
         } else {
@@ -367,4 +372,66 @@ TEST(redact__title_goes_with_the_entry_at_every_kill)
         sim_disk_destroy(disk);
     }
     assert_true(was_redacted[0] && was_redacted[1]);
+}
+
+/* Whether the entry is shown after a loss of power or without one; then it is undone again, unless
+ * it was, and erasing keeps the entry. */
+static bool check_restored(struct sim_disk *disk)
+{
+    const struct wal_store_compact_options options = {
+        .struct_size = sizeof(options), .flags = WAL_STORE_COMPACT_ERASE, .rate = UINT64_MAX};
+    struct sim_process *process = sim_process_create(disk);
+    struct wal_store *store = open_redacted(process, &wal__heap_libc);
+    struct wal_session *session = kit_session(store, "s");
+    struct wal_entry entry = WAL_INIT(wal_entry);
+    const bool is_shown = wal_entry_get(session, kit_text("a"), &entry, NULL) == WAL_OK;
+
+    assert_int_equal(restore_entry(session), is_shown ? WAL_ENOTFOUND : WAL_OK);
+    assert_ok(wal_store_compact(store, &options, NULL, NULL));
+    assert_ok(wal_entry_get(session, kit_text("a"), &entry, NULL));
+    wal_session_close(session);
+    kit_close(store);
+    sim_process_destroy(process);
+    return is_shown;
+}
+
+TEST(redact__undone_or_not_at_every_kill)
+{
+    const struct sim_power_loss loss = {.landing = SIM_PERSIST_BY_SECTOR};
+
+    for (int power = 0; power < 2; power++) {
+        bool was_shown[2] = {false, false};
+        bool struck = true;
+
+        for (uint64_t nth = 0; struck; nth++) {
+            struct sim_disk *disk = sim_disk_create(1);
+            struct sim_process *process = sim_process_create(disk);
+            struct arena_heap arena;
+            struct wal_store *store;
+            struct wal_session *session;
+            struct wal_entry entry =
+                kit_entry("a", NULL, "{\"role\":\"user\",\"content\":\"secret\"}");
+
+            arena_heap_init(&arena);
+            store = open_redacted(process, &arena.heap);
+            session = kit_create_titled(store, "s", "secret");
+            assert_ok(wal_append(session, &entry, 1, NULL, NULL, NULL));
+            assert_ok(redact_entry(session));
+            struck = kill_redaction_at(process, session, restore_entry, nth);
+            if (struck) {
+                sim_process_kill(process);
+            } else {
+                wal_session_close(session);
+                kit_close(store);
+            }
+            arena_heap_deinit(&arena);
+            if (power == 1) {
+                sim_disk_power_loss(disk, &loss, nth);
+            }
+            was_shown[check_restored(disk)] = true;
+            sim_process_destroy(process);
+            sim_disk_destroy(disk);
+        }
+        assert_true(was_shown[0] && was_shown[1]);
+    }
 }

@@ -15,6 +15,7 @@ enum ref_kind {
     REF_HEAD,     /* a head was moved, made or removed */
     REF_DOC,      /* a document has a new version, or is deleted */
     REF_REDACT,   /* after the entry that redacts: of the target's session */
+    REF_RESTORE,  /* the redactions before it are undone: likewise */
     REF_TOMBSTONE /* the session is deleted */
 };
 
@@ -36,11 +37,11 @@ struct ref_record {
     bool ends;        /* the last record of its operation */
     uint32_t other;   /* REF_FORK: the session it was forked from */
     /* The sequence number of: REF_ENTRY the parent, REF_FORK the fork point, REF_HEAD the entry it
-     * points to, REF_REDACT the target; or 0. */
+     * points to, REF_REDACT and REF_RESTORE the target; or 0. */
     uint64_t target;
     uint64_t by; /* REF_REDACT: the sequence number of the redaction */
-    /* The sequence number of: REF_ENTRY the first REF_REDACT of it, REF_SESSION the record of the
-     * session before; or 0. */
+    /* The sequence number of: REF_ENTRY the newest REF_REDACT or REF_RESTORE of it, REF_REDACT and
+     * REF_RESTORE the one before it, REF_SESSION the record of the session before; or 0. */
     uint64_t known;
     /* The sequence numbers of the session's records before and after it, or
      * of the store's; or 0. */

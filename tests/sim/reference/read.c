@@ -213,14 +213,21 @@ bool ref_is_ancestor(const struct reference *ref, uint64_t above, uint64_t seque
     return sequence == above && above != 0;
 }
 
-/* The record that redacts an entry, or null; of the first `limit` records. */
+/* The record that redacts an entry, the first one that was not undone, or null; of the first
+ * `limit` records. */
 static const struct ref_record *ref_redaction_until(const struct reference *ref, uint64_t sequence,
                                                     uint64_t limit)
 {
-    uint64_t redact = ref_at(ref, sequence)->known;
+    const struct ref_record *first = NULL;
 
     WAL__ASSERT(limit <= ref->count);
-    return redact == 0 || redact > limit ? NULL : ref_at(ref, redact);
+    for (uint64_t i = ref_at(ref, sequence)->known; i != 0; i = ref_at(ref, i)->known) {
+        if (i <= limit && ref_at(ref, i)->kind == REF_RESTORE) {
+            break;
+        }
+        first = i <= limit ? ref_at(ref, i) : NULL;
+    }
+    return first;
 }
 
 static const struct ref_record *ref_redaction(const struct reference *ref, uint64_t sequence)
@@ -369,7 +376,8 @@ uint32_t ref_first_text(const struct reference *ref, uint32_t number, char out[1
     uint64_t first = first_message(ref, number);
     struct wal_slice text;
 
-    if (first == 0 || ref_redaction(ref, first) != NULL) {
+    /* What a redaction took does not come back. */
+    if (first == 0 || ref_at(ref, first)->known != 0) {
         return 0;
     }
     text = ref_at(ref, first)->user_text;
@@ -454,6 +462,7 @@ bool reference_is_erased(const struct reference *ref, uint64_t sequence, struct 
     case REF_FORK:
     case REF_HEAD:
     case REF_REDACT:
+    case REF_RESTORE:
     case REF_TOMBSTONE:
         break;
     }
@@ -719,6 +728,9 @@ void reference_take_redaction(const struct reference *ref, struct wal_slice id,
 
         if (record->kind == REF_REDACT && record->target == entry->entry.sequence &&
             reference_is_equal(ref_entry_id(ref, record->by), id)) {
+            entry->entry.flags |= WAL_ENTRY_REDACTED;
+            entry->entry.payload = nothing;
+            entry->entry.meta = nothing;
             entry->redacted_by = ref_entry_id(ref, record->by);
             entry->reason = record->reason;
             return;
@@ -738,10 +750,36 @@ bool reference_is_redaction(const struct reference *ref, struct wal_slice id)
     return found;
 }
 
+bool reference_was_redacted(const struct reference *ref, uint64_t sequence, uint64_t since)
+{
+    bool is_undone = false;
+
+    for (uint64_t i = ref_at(ref, sequence)->known; i != 0; i = ref_at(ref, i)->known) {
+        if (is_undone && i > since && ref_at(ref, i)->kind == REF_REDACT) {
+            return true;
+        }
+        is_undone |= ref_at(ref, i)->kind == REF_RESTORE;
+    }
+    return false;
+}
+
+bool reference_may_be_parent(const struct reference *ref, uint64_t sequence, struct wal_slice id,
+                             uint32_t flags, uint64_t since)
+{
+    uint64_t parent = ref_at(ref, sequence)->target;
+
+    while (
+        parent != 0 && !reference_is_equal(ref_entry_id(ref, parent), id) &&
+        (is_hidden(ref, parent, flags, ref->count) || reference_was_redacted(ref, parent, since))) {
+        parent = ref_at(ref, parent)->target;
+    }
+    return parent == 0 ? id.size == 0 : reference_is_equal(ref_entry_id(ref, parent), id);
+}
+
 bool reference_next_redaction(const struct reference *ref, uint64_t *sequence)
 {
     for (uint64_t i = *sequence + 1; i <= ref->count; i++) {
-        if (ref_at(ref, i)->kind == REF_REDACT) {
+        if (ref_at(ref, i)->kind == REF_REDACT || ref_at(ref, i)->kind == REF_RESTORE) {
             *sequence = i;
             return true;
         }

@@ -201,6 +201,7 @@ static void free_record(struct ref_record *record)
     case REF_REDACT:
         reference_free(record->reason);
         break;
+    case REF_RESTORE:
     case REF_FORK:
     case REF_TOMBSTONE:
         break;
@@ -267,8 +268,8 @@ static void forget_places(struct reference *ref, const struct ref_record *record
         }
     } else if (record->kind == REF_TOMBSTONE) {
         of->tombstone = 0;
-    } else if (record->kind == REF_REDACT && ref_at(ref, record->target)->known == ref->count) {
-        ref->records[record->target - 1].known = 0;
+    } else if (record->kind == REF_REDACT || record->kind == REF_RESTORE) {
+        ref->records[record->target - 1].known = record->known;
     }
 }
 

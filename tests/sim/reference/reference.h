@@ -125,6 +125,9 @@ enum wal_status reference_doc_delete(struct reference *ref, uint32_t number,
 enum wal_status reference_redact(struct reference *ref, uint32_t number, struct wal_slice target,
                                  struct wal_slice reason, const struct wal_entry *made,
                                  struct wal_append_result *result, struct wal_error *error);
+/* Nothing is erased here: the engine may refuse it with WAL_EREDACTED. */
+enum wal_status reference_unredact(struct reference *ref, uint32_t number, struct wal_slice id,
+                                   struct wal_error *error);
 enum wal_status reference_compact(struct reference *ref, uint32_t number,
                                   const struct wal_compact_options *options,
                                   const struct wal_entry *made, uint32_t *fork,
@@ -180,7 +183,13 @@ bool reference_refresh(const struct reference *ref, uint64_t sequence, uint32_t 
  * taken along counts (docs/machines.md). */
 void reference_take_redaction(const struct reference *ref, struct wal_slice id,
                               struct reference_entry *entry);
-/* The next record after *sequence that redacts an entry; false: none. */
+/* Whether the entry was redacted by a record after the first `since`, and that was undone. */
+bool reference_was_redacted(const struct reference *ref, uint64_t sequence, uint64_t since);
+/* Whether a reader of that age may give the entry with this parent: the nearest one that is not
+ * hidden, but for those that were redacted since; empty: none. */
+bool reference_may_be_parent(const struct reference *ref, uint64_t sequence, struct wal_slice id,
+                             uint32_t flags, uint64_t since);
+/* The next record after *sequence that redacts an entry, or undoes that; false: none. */
 bool reference_next_redaction(const struct reference *ref, uint64_t *sequence);
 enum wal_status reference_get(const struct reference *ref, uint32_t number, struct wal_slice id,
                               uint32_t flags, struct reference_entry *out);

@@ -198,9 +198,8 @@ static enum wal_status ref_redact(struct reference *ref, uint64_t redaction,
     redact->target = target;
     redact->by = redaction;
     redact->reason = reason;
-    if (ref_at(ref, target)->known == 0) {
-        ref->records[target - 1].known = ref->count;
-    }
+    redact->known = ref_at(ref, target)->known;
+    ref->records[target - 1].known = ref->count;
     return WAL_OK;
 }
 
@@ -526,6 +525,29 @@ enum wal_status reference_redact(struct reference *ref, uint32_t number, struct 
         return status;
     }
     return reference_batch(ref, number, &batch, NULL, result, error);
+}
+
+enum wal_status reference_unredact(struct reference *ref, uint32_t number, struct wal_slice id,
+                                   struct wal_error *error)
+{
+    uint64_t before = ref->count;
+    struct ref_record *restore;
+    uint64_t target;
+    enum wal_status status = ref_check_writable(ref, number, error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    target = ref_find_entry(ref, number, id);
+    if (target == 0 || !reference_is_redacted(ref, target)) {
+        return WAL_ENOTFOUND;
+    }
+    restore = ref_add(ref, REF_RESTORE, ref_at(ref, target)->session);
+    restore->stream = ref_at(ref, target)->stream;
+    restore->target = target;
+    restore->known = ref_at(ref, target)->known;
+    ref->records[target - 1].known = ref->count;
+    return ref_end_operation(ref, before, true, WAL_OK);
 }
 
 enum wal_status reference_compact(struct reference *ref, uint32_t number,

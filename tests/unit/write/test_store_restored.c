@@ -3,6 +3,9 @@
  * see, in this process and in others, after a reopen, a compaction and an erasing one; and what
  * cannot be undone.
  */
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "agentwal/record.h"
 #include "engine/session/session.h"
 #include "format/segment/segment_fmt.h"
@@ -370,6 +373,71 @@ KIT_TEST(restore__refused_while_the_store_is_compacted)
         assert_done(wal_store_compact(bench.store, &options, NULL, kit_error()));
     }
     restore(bench.session, "b");
+}
+
+enum {
+    UNDONE = 60 /* entries that a process shows again while another one erases */
+};
+
+static void undo_all(void)
+{
+    struct wal_store *store = kit_open("store", 0);
+    struct wal_session *session = kit_session(store, "s");
+    char id[16];
+
+    for (int i = 0; i < UNDONE; i++) {
+        enum wal_status status;
+
+        (void)snprintf(id, sizeof(id), "e%d", i);
+        do {
+            status = wal_session_unredact(session, kit_text(id), NULL);
+        } while (status == WAL_ELOCKED);
+        if (status != WAL_OK && status != WAL_EREDACTED) {
+            _exit(1);
+        }
+        kit_pause_ms(1);
+    }
+    _exit(0);
+}
+
+/* What was erased is redacted, and what is shown has its content. */
+KIT_TEST(restore__while_another_process_erases)
+{
+    struct kit_bench bench = kit_bench("");
+    struct wal_entry entry = {.struct_size = sizeof(entry)};
+    pid_t child;
+    int result = 1;
+    char id[16];
+
+    for (int i = 0; i < UNDONE; i++) {
+        (void)snprintf(id, sizeof(id), "e%d", i);
+        kit_append(bench.session, id, NULL);
+        hide(bench.session, id, "");
+    }
+    child = kit_start_process();
+    if (child == 0) {
+        undo_all();
+    }
+    for (int i = 0; waitpid(child, &result, WNOHANG) == 0; i++) {
+        struct wal_store_compact_options options = WAL_INIT(wal_store_compact_options);
+
+        /* Erased are those that no process has undone before. */
+        options.flags = i % 8 == 7 ? WAL_STORE_COMPACT_ERASE : 0;
+        options.rate = UINT64_MAX;
+        (void)!wal_store_compact(bench.store, &options, NULL, NULL);
+        kit_pause_ms(1);
+    }
+    assert_int_equal(result, 0);
+    for (int i = 0; i < UNDONE; i++) {
+        (void)snprintf(id, sizeof(id), "e%d", i);
+        if (wal_entry_get(bench.session, kit_text(id), &entry, NULL) == WAL_OK) {
+            assert_int_equal(entry.payload.size, strlen(id) + strlen("{\"id\":\"\"}"));
+        } else {
+            refuse(bench.session, id, WAL_EREDACTED, "was erased");
+        }
+    }
+    kit_end(&bench);
+    kit_check_sound("store");
 }
 
 /* --- refusals ------------------------------------------------------------- */

@@ -360,6 +360,8 @@ export class Session {
 
   /** Hides the content of an entry from every reader. */
   redact(entryId: string, reason?: string): Promise<AppendResult>;
+  /** Shows the content again, unless it was erased (WAL_EREDACTED). */
+  unredact(entryId: string): Promise<void>;
   /** Records that a summary replaces the entries before `firstKept`; with
    * `into` in a fork, which is returned. */
   compact(options: { firstKept: string; summary: string; into?: SessionOptions }):

@@ -1102,6 +1102,9 @@ enum wal_status wal_session_unredact(struct wal_session *session, struct wal_sli
     if (status == WAL_OK) {
         status = wal__text_check(entry_id, WAL__ID_MAX, "entry's id", &restore.id, error);
     }
+    if (status == WAL_OK && restore.id.size == 0) {
+        status = wal__invalid(error, "the id of the entry to show again is empty");
+    }
     if (status != WAL_OK || core->env.io->forgets) {
         return status;
     }

@@ -116,6 +116,7 @@ class Runner {
       return entry === null ? null : entryResult(entry);
     },
     redact: (step) => this.session(step).redact(step.id, step.reason).then(() => undefined),
+    unredact: (step) => this.session(step).unredact(step.id),
     head: (step) => this.session(step).head(step.name ?? 'main'),
     heads: (step) => this.session(step).heads().map(({ name, entryId, note }) =>
       ({ name, entryId, note: note === '' ? null : note })),

@@ -161,6 +161,9 @@ class Runner:
     def call_redact(self, step: dict[str, Any]) -> None:
         self.session(step).redact(step["id"], step.get("reason"))
 
+    def call_unredact(self, step: dict[str, Any]) -> None:
+        self.session(step).unredact(step["id"])
+
     def call_head(self, step: dict[str, Any]) -> Any:
         return self.session(step).head(step.get("name", "main"))
 

@@ -139,6 +139,7 @@ test('calls after the close fail with WAL_ECLOSED', async (t) => {
     commit: () => session.commit({ entries: { payload: 1 } }), fork: () => session.fork(),
     moveHead: () => session.moveHead('a'), update: () => session.update({ title: 't' }),
     migrate: () => session.migrate(2), redact: () => session.redact('a'),
+    unredact: () => session.unredact('a'),
     compact: () => session.compact({ firstKept: 'a', summary: 's' }),
     claim: () => session.claim(), unclaim: () => session.unclaim(), trash: () => session.trash(),
     delete: () => session.delete(), sessionPut: () => session.documents.put('k', 1),

@@ -109,6 +109,10 @@ test('deltas, redactions and compactions are read when they are asked for', asyn
   const [hidden] = session.entries({ redacted: true }).toArray().filter((one) => one.isRedacted);
   assert.equal(hidden.id, 'e1');
   assert.deepEqual(hidden.payload, { redactedBy: result.lastId, reason: 'a reason' });
+  assert.equal(await session.unredact('e1'), undefined);
+  assert.equal(session.entry('e1').payload, 1);
+  await assert.rejects(session.unredact('e1'), { code: 'WAL_ENOTFOUND' });
+  await session.redact('e1');
   const { session: same, result: summary } =
     await session.compact({ firstKept: 'e3', summary: 'it was so' });
   assert.equal(same, session);

@@ -100,6 +100,7 @@ test('an empty string is no id of an entry', async (t) => {
     () => session.moveHead('a', { expect: '' }),
     () => session.fork({ at: '' }),
     () => session.redact(''),
+    () => session.unredact(''),
     () => session.compact({ firstKept: '', summary: 's' }),
     () => session.checkpoints.import([], { entryId: '' }),
     async () => session.appendSync({ id: '', payload: 1 }),

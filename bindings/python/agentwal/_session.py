@@ -309,6 +309,10 @@ class Session(Closing):
         """Hides the content of an entry from every reader, durably."""
         return AppendResult(*_wal.session_redact(self._handle, entry_id("entry", entry), reason))
 
+    def unredact(self, entry: EntryId) -> None:
+        """Shows the content of a redacted entry again. Raises Redacted when it was erased."""
+        _wal.session_unredact(self._handle, entry_id("entry", entry))
+
     def compact(self, *, first_kept: EntryId, summary: str,
                 into: SessionOptions | None = None) -> Compaction:
         """Records that a summary replaces the entries before `first_kept`, durably; with `into`

@@ -116,6 +116,14 @@ def test_iterator__entry_that_was_redacted_meanwhile(numbers):
         numbers.entry("e900")
     redacted = numbers.entries(redacted=True).to_list()[900]
     assert redacted.is_redacted and redacted.payload["reason"] == "secret"
+    numbers.unredact("e900")
+    assert 900 in payloads(e for e in numbers if e.type == "message")
+    with pytest.raises(agentwal.NotFound):
+        numbers.unredact("e900")
+    numbers.redact("e900")
+    numbers.store.compact(erase=True)
+    with pytest.raises(agentwal.Redacted):
+        numbers.unredact("e900")
 
 
 def test_entries__since_compaction(numbers):

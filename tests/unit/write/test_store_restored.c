@@ -448,7 +448,7 @@ KIT_TEST(restore__refusals)
 
     refuse(bench.session, "b", WAL_ENOTFOUND, "the entry \"b\" is not redacted");
     refuse(bench.session, "x", WAL_ENOTFOUND, "no entry \"x\"");
-    refuse(bench.session, "", WAL_ENOTFOUND, "no entry");
+    refuse(bench.session, "", WAL_EINVAL, "is empty");
     assert_int_equal(wal_session_unredact(NULL, kit_text("b"), NULL), WAL_EINVAL);
     hide(bench.session, "b", "");
     assert_ok(wal_session_trash(bench.session, NULL));

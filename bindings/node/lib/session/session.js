@@ -281,6 +281,10 @@ class Session {
     return this.#run((handle) => native.redact(handle, entryId, reason));
   }
 
+  async unredact(entryId) {
+    return this.#run((handle) => native.unredact(handle, entryId));
+  }
+
   // ------------------------------------------- files, other programs ---
 
   async rewind(checkpointId, options) {

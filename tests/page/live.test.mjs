@@ -76,6 +76,23 @@ test('what was redacted or deleted leaves an open page', async () => {
   });
 });
 
+test('what is shown again comes back to an open page', async () => {
+  append('undone', [message('u', 'canaryfour begins'), message('v', 'canaryfive goes on')]);
+  await withServer([], async (server, open) => {
+    const page = await open('#/undone?tab=tree');
+    const has = (selector, word) => page.waitForFunction((css, one) =>
+      document.querySelector(css)?.textContent.includes(one), { timeout: 20000 }, selector, word);
+    await page.waitForSelector('.live:not([hidden]):not(.off)');
+    await has('.branch', 'canaryfive');
+    run(['redact', 'undone', 'v']);
+    await gone(page, 'canaryfive');
+    run(['redact', '--undo', 'undone', 'v']);
+    await has('.branch', 'canaryfive');
+    await page.waitForFunction(() => [...document.querySelectorAll('.treerow')]
+      .some((row) => row.textContent.includes('canaryfive')), { timeout: 20000 });
+  });
+});
+
 test('many tabs share one connection for events', async () => {
   await withServer([], async (server, open) => {
     const pages = [];

@@ -359,7 +359,8 @@ class App {
         this.open({ session: null }, false);
         notice('The session was deleted.');
       }
-    } else if (name === 'entry' && data.entry?.redacted) {
+    } else if (name === 'entry' && data.entry &&
+        (data.entry.redacted || this.conversation.isRedacted(data.entry.id))) {
       this.onRedaction(data);
     } else {
       if (name === 'entry' || name === 'head') this.refresh(data.sessionId);

@@ -96,7 +96,11 @@ class Conversation {
     this.topText(answer.damaged);
   }
 
-  // Puts what is left of an entry in its place.
+  isRedacted(id) {
+    return (this.redacted.get(id) || this.byId.get(id)?.entry)?.redacted;
+  }
+
+  // Puts what is left of an entry in its place, or what is shown again.
   redact(entry) {
     this.redacted.set(entry.id, entry);
     const known = this.byId.get(entry.id);

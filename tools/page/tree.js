@@ -227,7 +227,7 @@ class Tree {
   redact(entry) {
     const node = this.nodes.get(entry.id);
     if (!node) return;
-    Object.assign(node, { role: entry.role, text: '' });
+    Object.assign(node, { role: entry.role, text: entry.redacted ? '' : previewOf(entry) });
     this.later();
   }
 

@@ -137,7 +137,7 @@ def check_soon(work):
 
 
 def check_redaction(work):
-    """A redaction by a fork is applied to its source's view too."""
+    """A redaction by a fork is applied to its source's view too, and so is its end."""
     store, out = os.path.join(work, "s-red"), os.path.join(work, "o-red")
     run("agentwal", "--store", store, "init")
     run("agentwal", "--store", store, "create", "--id", "one")
@@ -155,6 +155,10 @@ def check_redaction(work):
     expect_whole("codex", store, out, work)
     for name in ("one", "two"):
         assert not holds(path_of("codex", store, out, name), "a secret")
+    run("agentwal", "--store", store, "redact", "--undo", "two",
+        json.loads(listed[0])["id"])
+    for name in ("one", "two"):
+        wait_for(path_of("codex", store, out, name), "a secret")
     stop(follow)
 
 

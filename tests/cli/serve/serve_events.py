@@ -234,6 +234,25 @@ def in_memory(server, text):
     return found
 
 
+def check_undone(server, session, live, fork, canary):
+    """An entry that is shown again is sent to clients of every session; then it
+    is redacted again."""
+    server.run("redact", "--undo", session, "a")
+    for events in (live, fork):
+        found = events.next()
+        while canary not in json.dumps(found):
+            found = events.next()
+        same((None, "entry", "a", False),
+             (found[0], found[1], found[2]["entry"]["id"], found[2]["entry"]["redacted"]),
+             "the entry that is shown again")
+        same(("session", session), (lambda one: (one[1], one[2]["id"]))(events.next()),
+             "its session")
+    server.erase("redact", session, "a")
+    for events in (live, fork):
+        read_until(events, "entry", {"sessionId": session})
+        read_until(events, "entry", {"sessionId": session})
+
+
 def check_hidden(server):
     """What was redacted or deleted is in no event that is sent later, and no
     event of it is kept."""
@@ -263,6 +282,8 @@ def check_hidden(server):
                  "the session and the redaction")
             same(None, last[0][2]["text"], "the text of the session")
             read_until(fork, "entry", {"sessionId": session})
+            if len(way) == 2:
+                check_undone(server, session, live, fork, canary)
         else:
             read_until(live, "deleted", {"sessionId": session})
         server.erase("gc", "--erase")

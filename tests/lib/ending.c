@@ -1,7 +1,7 @@
 /*
  * ending.c - what is to be done when a test ends (test.h).
  */
-#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -9,72 +9,53 @@
 #include "tests/lib/test.h"
 
 struct ending {
-    void (*end)(void *arg);
+    _Atomic(test_end_fn *) end; /* null: forgotten */
     void *arg;
-    uint64_t number;
     struct ending *before;
 };
 
-static struct ending *last_ending;
-static pthread_mutex_t endings_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct ending *_Atomic last_ending;
 
-static uint64_t mark_locked(void)
-{
-    return last_ending != NULL ? last_ending->number : 0;
-}
-
-void test_at_end(void (*end)(void *arg), void *arg)
+void test_at_end(test_end_fn *end, void *arg)
 {
     struct ending *ending = calloc(1, sizeof(*ending));
 
     WAL__ASSERT(ending != NULL);
-    (void)pthread_mutex_lock(&endings_lock);
-    *ending = (struct ending){end, arg, mark_locked() + 1, last_ending};
-    last_ending = ending;
-    (void)pthread_mutex_unlock(&endings_lock);
-}
-
-uint64_t test_mark(void)
-{
-    uint64_t mark;
-
-    (void)pthread_mutex_lock(&endings_lock);
-    mark = mark_locked();
-    (void)pthread_mutex_unlock(&endings_lock);
-    return mark;
-}
-
-/* Ends the last one that is newer than the mark and of arg, or null: of any. */
-static bool end_one(uint64_t mark, const void *arg)
-{
-    struct ending **at = &last_ending;
-    struct ending *found;
-
-    (void)pthread_mutex_lock(&endings_lock);
-    while (*at != NULL && arg != NULL && (*at)->arg != arg) {
-        at = &(*at)->before;
-    }
-    found = *at != NULL && (*at)->number > mark ? *at : NULL;
-    if (found != NULL) {
-        *at = found->before;
-    }
-    (void)pthread_mutex_unlock(&endings_lock);
-    if (found != NULL) {
-        found->end(found->arg);
-        free(found);
-    }
-    return found != NULL;
-}
-
-void test_end_since(uint64_t mark)
-{
-    while (end_one(mark, NULL)) {
+    atomic_init(&ending->end, end);
+    ending->arg = arg;
+    ending->before = atomic_load(&last_ending);
+    while (!atomic_compare_exchange_weak(&last_ending, &ending->before, ending)) {
     }
 }
 
-bool test_end_now(const void *arg)
+void *test_forget(const void *arg)
 {
-    return arg != NULL && end_one(0, arg);
+    struct ending *ending = atomic_load(&last_ending);
+
+    while (ending != NULL && (ending->arg != arg || atomic_exchange(&ending->end, NULL) == NULL)) {
+        ending = ending->before;
+    }
+    return (void *)(uintptr_t)arg;
+}
+
+const void *test_mark(void)
+{
+    return atomic_load(&last_ending);
+}
+
+void test_end_since(const void *mark)
+{
+    struct ending *ending;
+
+    while ((ending = atomic_load(&last_ending)) != mark) {
+        test_end_fn *end = atomic_load(&ending->end);
+
+        atomic_store(&last_ending, ending->before);
+        if (end != NULL) {
+            end(ending->arg);
+        }
+        free(ending);
+    }
 }
 
 void *test_memory(size_t size)

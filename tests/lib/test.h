@@ -14,7 +14,6 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -48,16 +47,17 @@ void test_register_file(struct test_file *file);
 uint64_t test_random(void);
 
 /* Calls end(arg) when the test ends, before its tear-down, the last one first. Any thread. */
-void test_at_end(void (*end)(void *arg), void *arg);
+typedef void test_end_fn(void *arg);
+void test_at_end(test_end_fn *end, void *arg);
+/* Not any more, if it was to be called; returns arg. Any thread. */
+void *test_forget(const void *arg);
 /* Zeroes, which are freed when the test ends. */
 void *test_memory(size_t size);
 /* The bytes of a file with a zero after them, as test_memory. */
 char *test_file(const char *path, size_t *size);
-/* For a test that does much: ends at once what was noted last of arg, false: nothing was; or all
- * that was noted since the mark. */
-bool test_end_now(const void *arg);
-uint64_t test_mark(void);
-void test_end_since(uint64_t mark);
+/* For a test that does much: ends what was to end with the test since the mark. */
+const void *test_mark(void);
+void test_end_since(const void *mark);
 
 /* Each test begins with set_up and ends with tear_down, or null. */
 #define TEST_WITH(name, set_up, tear_down)                                          \

@@ -56,7 +56,7 @@ static int end_test(void **state)
 {
     const CMFixtureFunction tear_down = chosen[next - 1]->unit.teardown_func;
 
-    test_end_since(0);
+    test_end_since(NULL);
     return tear_down != NULL ? tear_down(state) : 0;
 }
 

@@ -7,7 +7,6 @@
 #include <ftw.h>
 #include <limits.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <sys/prctl.h>
 #include <time.h>
 
@@ -19,67 +18,41 @@ struct place {
     int back; /* the directory before */
 };
 
-enum {
-    OPEN_MAX = 4096
-};
-
-/* What the kit opened; null: free. */
-static void *_Atomic stores[OPEN_MAX];
-static void *_Atomic sessions[OPEN_MAX];
-
-static void keep(void *_Atomic *handles, void *handle)
-{
-    size_t i = 0;
-    void *none = NULL;
-
-    while (!atomic_compare_exchange_strong(&handles[i], &none, handle)) {
-        none = NULL;
-        WAL__ASSERT(++i < OPEN_MAX);
-    }
-}
-
-static void drop(void *_Atomic *handles, void *handle)
-{
-    for (size_t i = 0; i < OPEN_MAX; i++) {
-        void *expected = handle;
-
-        if (atomic_compare_exchange_strong(&handles[i], &expected, NULL)) {
-            return;
-        }
-    }
-}
-
 #undef wal_close
 #undef wal_session_close
 
+static void end_store(void *store)
+{
+    assert_done(wal_close(store, kit_error()));
+}
+
+static void end_session(void *session)
+{
+    wal_session_close(session);
+}
+
+struct wal_store *kit_keep(struct wal_store *store)
+{
+    assert_non_null(store);
+    test_at_end(end_store, store);
+    return store;
+}
+
+static struct wal_session *keep(struct wal_session *session)
+{
+    assert_non_null(session);
+    test_at_end(end_session, session);
+    return session;
+}
+
 enum wal_status kit_close_now(struct wal_store *store, struct wal_error *error)
 {
-    drop(stores, store);
-    return wal_close(store, error);
+    return wal_close(test_forget(store), error);
 }
 
 void kit_session_close(struct wal_session *session)
 {
-    drop(sessions, session);
-    wal_session_close(session);
-}
-
-/* Returns 0 when all could be closed. */
-static int close_all(void)
-{
-    struct wal_error error = KIT_ERROR;
-    int result = 0;
-
-    for (size_t i = 0; i < OPEN_MAX; i++) {
-        wal_session_close(atomic_exchange(&sessions[i], NULL));
-    }
-    for (size_t i = 0; i < OPEN_MAX; i++) {
-        if (wal_close(atomic_exchange(&stores[i], NULL), &error) != WAL_OK) {
-            print_error("wal_close: %s\n", error.text);
-            result = -1;
-        }
-    }
-    return result;
+    wal_session_close(test_forget(session));
 }
 
 int kit_set_up(void **state)
@@ -109,7 +82,7 @@ static int remove_item(const char *path, const struct stat *stat, int kind, stru
 int kit_tear_down(void **state)
 {
     struct place *place = *state;
-    int result = close_all();
+    int result = 0;
 
     if (fchdir(place->back) != 0 || nftw(place->path, remove_item, 16, FTW_DEPTH | FTW_PHYS) != 0) {
         result = -1;
@@ -181,9 +154,7 @@ struct wal_store *kit_open(const char *path, uint32_t flags)
     struct wal_store *store = NULL;
 
     assert_done(wal_open(path, &options, &store, kit_error()));
-    assert_non_null(store);
-    keep(stores, store);
-    return store;
+    return kit_keep(store);
 }
 
 struct wal_store *kit_store(void)
@@ -202,9 +173,7 @@ struct wal_session *kit_create_with(struct wal_store *store,
     struct wal_session *session = NULL;
 
     assert_done(wal_session_create(store, options, &session, kit_error()));
-    assert_non_null(session);
-    keep(sessions, session);
-    return session;
+    return keep(session);
 }
 
 struct wal_session *kit_create(struct wal_store *store, const char *id)
@@ -225,9 +194,7 @@ struct wal_session *kit_session(struct wal_store *store, const char *id)
     struct wal_session *session = NULL;
 
     assert_done(wal_session_open(store, kit_text(id), &session, kit_error()));
-    assert_non_null(session);
-    keep(sessions, session);
-    return session;
+    return keep(session);
 }
 
 struct wal_session *kit_fork(struct wal_session *session, const char *at, const char *id)
@@ -236,9 +203,7 @@ struct wal_session *kit_fork(struct wal_session *session, const char *at, const 
     struct wal_session *fork = NULL;
 
     assert_done(wal_session_fork(session, kit_text(at), &options, &fork, kit_error()));
-    assert_non_null(fork);
-    keep(sessions, fork);
-    return fork;
+    return keep(fork);
 }
 
 struct wal_entry kit_entry(const char *id, const char *parent, const char *payload)
@@ -513,7 +478,7 @@ off_t kit_find(const char *path, const void *bytes, size_t size)
     data = test_file(path, &data_size);
     at = memmem(data, data_size, bytes, size);
     found = at == NULL ? -1 : at - data;
-    (void)test_end_now(data);
+    free(test_forget(data));
     return found;
 }
 

@@ -49,6 +49,8 @@ void assert_fails(enum wal_status status, enum wal_status expected, const char *
 /* Opens the store "store", made when it is not there. */
 struct wal_store *kit_store(void);
 struct wal_store *kit_open(const char *path, uint32_t flags);
+/* A store that the test opened is the kit's to close, as well as those that the kit opens. */
+struct wal_store *kit_keep(struct wal_store *store);
 void kit_close(struct wal_store *store);
 struct wal_session *kit_create(struct wal_store *store, const char *id);
 /* With these entries, as kit_append_all. */

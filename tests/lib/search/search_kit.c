@@ -15,9 +15,7 @@ static void end_search(void *search)
 
 void kit_search_close(struct wal_search *search)
 {
-    if (!test_end_now(search)) {
-        wal_search_close(search);
-    }
+    wal_search_close(test_forget(search));
 }
 
 struct wal_search *kit_search(struct wal_store *store)

@@ -741,7 +741,6 @@ KIT_TEST(identity__rewritten_file_of_a_continued_session)
     set_text("home", OLD_PATH, VERSION_3);
     assert_int_equal(import(store, "home", 0, NULL).appended, 3);
     assert_int_equal(kit_info(session).entries, 4);
-    wal_session_close(session);
     wal_session_close(kit_session(store, "s~2"));
 }
 
@@ -923,8 +922,6 @@ KIT_TEST(import_clients__main_agent_continues_after_its_last_line_in_any_import)
     session = kit_session(store, ID_1);
     assert_parent(session, "e3", "e2");
     assert_branch(session, "e0 e1 e4");
-    wal_session_close(session);
-    kit_close(store);
 }
 
 static void add_message(const char *root, const char *id, const char *text)
@@ -962,6 +959,4 @@ KIT_TEST(import_clients__line_that_replaces_another_is_in_its_place_in_any_impor
     add_text("gemini-home", GEMINI, "{\"$rewindTo\":\"m9\"}\n");
     import(store, "gemini-home", 0, NULL);
     assert_branch(session, "line-7");
-    wal_session_close(session);
-    kit_close(store);
 }

@@ -633,8 +633,6 @@ KIT_TEST(view__never_runs_ahead_of_the_durable_log)
     for (unsigned i = 0; i < 2; i++) {
         wal_session_close(sessions[i]);
     }
-    kit_close(reader);
-    kit_close(writer);
 }
 
 /* --------------------------------------------------------------- use --- */

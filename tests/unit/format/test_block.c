@@ -49,7 +49,7 @@ static void add_record(struct sample *sample, uint8_t flags, size_t size, int by
     at = test_memory(sample->size + total);
     if (sample->size > 0) {
         memcpy(at, sample->raw, sample->size);
-        (void)test_end_now(sample->raw);
+        free(test_forget(sample->raw));
     }
     sample->raw = at;
     at += sample->size;
@@ -313,7 +313,7 @@ TEST(block__mutated_blocks_stay_inside)
     uint64_t seed = rng_seed(1);
 
     for (int i = 0; i < ROUNDS; i++) {
-        const uint64_t mark = test_mark();
+        const void *mark = test_mark();
         struct sample sample =
             a_sample(1 + (uint32_t)rng_below(&seed, 12), (int)rng_below(&seed, 2));
         uint8_t *exact = test_memory(sample.frame.stored_size);

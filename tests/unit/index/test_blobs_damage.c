@@ -379,7 +379,7 @@ static void make_large_and_small(void)
 static uint32_t refused(void)
 {
     struct wal_store *store = kit_store();
-    const uint64_t mark = test_mark();
+    const void *mark = test_mark();
     uint32_t count = 0;
 
     for (uint32_t i = 0; i < FORGED_BLOBS; i++) {

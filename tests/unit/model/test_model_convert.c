@@ -267,7 +267,7 @@ static void convert(const char *name, const struct model_kit_files *files,
     struct model_kit before;
     struct model_kit other;
     struct model_kit after;
-    const uint64_t mark = test_mark();
+    const void *mark = test_mark();
     char what[512];
     char *one;
     char *two;
@@ -613,7 +613,7 @@ TEST(model_convert__lines_in_any_order)
         struct model_kit_files files = {.items = NULL};
         struct model_kit kit;
         struct model_kit again;
-        const uint64_t mark = test_mark();
+        const void *mark = test_mark();
         char path[4096];
         size_t size;
         char *text;
@@ -897,7 +897,7 @@ static void convert_mutated(const char *what, const struct model_kit *before,
 
 static void convert_damaged(const struct wal__dialect *from, uint64_t round)
 {
-    const uint64_t mark = test_mark();
+    const void *mark = test_mark();
     uint64_t chance = round;
     struct model_kit_files files = {.items = NULL};
     const struct wal__dialect *to;

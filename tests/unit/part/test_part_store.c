@@ -181,7 +181,6 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     drop_parts();
-    kit_close(world.store);
     return kit_tear_down(state);
 }
 

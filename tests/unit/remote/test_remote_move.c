@@ -48,25 +48,30 @@ static void begin(void)
 static void end(void)
 {
     for (unsigned i = 0; i < MACHINES; i++) {
-        wal_remote_writer_close(world.machines[i].writer);
+        wal_remote_writer_close(test_forget(world.machines[i].writer));
         kit_close(world.machines[i].store);
     }
     memory_driver_deinit(&world.memory);
     assert_int_equal(system("rm -rf a b c *.remotes"), 0);
 }
 
+static void end_writer(void *writer)
+{
+    wal_remote_writer_close(writer);
+}
+
 static void push(unsigned i)
 {
     struct machine *machine = &world.machines[i];
     struct wal_remote_writer_options options = WAL_INIT(wal_remote_writer_options);
-    struct wal_error error = KIT_ERROR;
 
     options.writer[0] = (uint8_t)(i + 1);
     options.parallel = 1;
     assert_ok(wal_sync(machine->store, NULL));
-    if (machine->writer == NULL && wal_remote_writer_open(remote, machine->store, &options,
-                                                          &machine->writer, &error) != WAL_OK) {
-        fail_msg("%s: %s", error.file, error.text);
+    if (machine->writer == NULL) {
+        assert_done(wal_remote_writer_open(remote, machine->store, &options, &machine->writer,
+                                           kit_error()));
+        test_at_end(end_writer, machine->writer);
     }
     assert_done(wal_remote_push(machine->writer, NULL, kit_error()));
 }
@@ -169,7 +174,7 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    end();
+    memory_driver_deinit(&world.memory);
     return kit_tear_down(state);
 }
 

@@ -81,6 +81,11 @@ static void append_content(const char *id, const char *entry, unsigned edits)
     wal_session_close(session);
 }
 
+static void end_writer(void *writer)
+{
+    wal_remote_writer_close(writer);
+}
+
 static void push(void)
 {
     struct wal_remote_writer_options options = WAL_INIT(wal_remote_writer_options);
@@ -91,6 +96,7 @@ static void push(void)
     if (world.writer == NULL) {
         assert_done(
             wal_remote_writer_open(remote, world.store, &options, &world.writer, kit_error()));
+        test_at_end(end_writer, world.writer);
     }
     assert_done(wal_remote_push(world.writer, NULL, kit_error()));
 }
@@ -157,14 +163,6 @@ static void begin_other(void)
 
 static int tear_down(void **state)
 {
-    if (world.other != NULL) {
-        kit_close(world.other);
-    }
-    wal_remote_writer_close(world.writer);
-    for (unsigned i = 0; i < FILLERS; i++) {
-        wal_session_close(world.fillers[i]);
-    }
-    kit_close(world.store);
     memory_driver_deinit(&world.memory);
     return kit_tear_down(state);
 }

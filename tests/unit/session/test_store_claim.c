@@ -137,8 +137,6 @@ KIT_TEST(claim__child_of_fork_does_not_hold_it)
     wal_session_close(session);
     kit_close(store);
     assert_ok(claim(other));
-    wal_session_close(other);
-    kit_close(later);
     end(child);
 }
 

@@ -603,7 +603,6 @@ KIT_TEST(fold__compaction_before_a_segment_without_open)
     assert_ok(wal_store_compact(store, &least, &result, NULL));
     assert_int_not_equal(result.rewritten, 0);
     assert_string_equal(kit_list_sessions(store, NULL), "filler");
-    kit_close(store);
 }
 
 static bool is_replaced; /* a segment, which the compaction loads next */

@@ -22,7 +22,7 @@ static struct wal_store *open_memory(uint32_t flags)
     struct wal_store *store = NULL;
 
     assert_done(wal_open(NULL, &options, &store, kit_error()));
-    return store;
+    return kit_keep(store);
 }
 
 static void assert_no_files(void)
@@ -128,9 +128,6 @@ KIT_TEST(store_memory__stores_are_independent_and_end)
     a = open_memory(0);
     assert_int_equal(kit_store_info(a).sessions, 0);
     assert_branch(other, "b c");
-    wal_session_close(other);
-    kit_close(a);
-    kit_close(b);
 }
 
 static void refuse(const char *path, uint32_t flags)
@@ -299,7 +296,6 @@ KIT_TEST(store_memory__threads_write_and_read)
     }
     assert_ok(wal_sync(store, &error));
     assert_true(kit_store_info(store).acknowledged >= thread_count * entries_each);
-    kit_close(store);
 }
 
 KIT_TEST(store_memory__belongs_to_its_process)
@@ -322,8 +318,6 @@ KIT_TEST(store_memory__belongs_to_its_process)
     assert_true(WIFEXITED(how) && WEXITSTATUS(how) == 0);
     kit_append_all(session, "b");
     assert_branch(session, "a b");
-    wal_session_close(session);
-    kit_close(store);
 }
 
 /* ------------------------------------------------------------- memory --- */

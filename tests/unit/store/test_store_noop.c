@@ -41,7 +41,6 @@ static int leave(void **state)
     const struct dirent *entry;
     int result = 0;
 
-    wal_session_close(session);
     result |= wal_close(store, &error);
     result |= heap.live != 0;
     for (entry = readdir(directory); entry != NULL; entry = readdir(directory)) {

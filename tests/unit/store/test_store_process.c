@@ -625,8 +625,6 @@ KIT_TEST(fork__surviving_child_holds_no_lock)
     store = kit_open("store", 0);
     session = kit_session(store, "s");
     assert_branch(session, "a b0 b1 b2");
-    wal_session_close(session);
-    kit_close(store);
     (void)close(ball[0]);
     (void)close(ball[1]);
 }
@@ -1147,7 +1145,6 @@ KIT_TEST(processes__id_is_used_by_one_at_a_time)
     assert_int_equal(atomic_load(&stress_shared->made), WRITERS * ROUNDS / 2);
     store = kit_open("store", 0);
     wal_session_close(kit_create(store, "x"));
-    kit_close(store);
     stress_shared_destroy(stress_shared);
 }
 

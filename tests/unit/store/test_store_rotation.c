@@ -55,10 +55,8 @@ static struct bench begin(void)
 {
     struct bench bench = {.store = kit_store(), .random = kit_seed()};
 
-    bench.model = calloc(1, sizeof(*bench.model));
-    bench.payload = malloc(PAYLOAD_MAX + 16);
-    assert_non_null(bench.model);
-    assert_non_null(bench.payload);
+    bench.model = test_memory(sizeof(*bench.model));
+    bench.payload = test_memory(PAYLOAD_MAX + 16);
     for (int i = 0; i < SESSIONS; i++) {
         char id[16];
 
@@ -82,13 +80,6 @@ static void again(struct bench *bench, uint32_t flags)
     close_all(bench);
     bench->store = kit_open("store", flags);
     open_sessions(bench);
-}
-
-static void end(struct bench *bench)
-{
-    close_all(bench);
-    free(bench->model);
-    free(bench->payload);
 }
 
 /* The payload of that seed: bytes that do not follow from its position. */
@@ -205,7 +196,6 @@ KIT_TEST(rotation__keeps_everything)
         check(&bench);
     }
     assert_in_range(segments_of(bench.store), 5, 30);
-    end(&bench);
 }
 
 KIT_TEST(rotation__small_entries)
@@ -220,7 +210,6 @@ KIT_TEST(rotation__small_entries)
     append_some(&bench, 4000, 600);
     again(&bench, WAL_OPEN_READ_ONLY);
     check(&bench);
-    end(&bench);
 }
 
 KIT_TEST(rotation__without_the_derived_files)
@@ -238,7 +227,6 @@ KIT_TEST(rotation__without_the_derived_files)
         check(&bench);
     }
     assert_in_range(segments_of(bench.store), 4, 30);
-    end(&bench);
 }
 
 KIT_TEST(rotation__of_entries_larger_than_a_segment)
@@ -269,8 +257,6 @@ KIT_TEST(rotation__of_entries_larger_than_a_segment)
     assert_int_equal(entry.payload.size, size);
     assert_memory_equal(entry.payload.data, large, size);
     wal_entry_cursor_close(cursor);
-    wal_session_close(session);
-    end(&bench);
 }
 
 KIT_TEST(rotation__with_thousands_of_sessions)
@@ -337,7 +323,6 @@ KIT_TEST(rotation__during_a_paused_session)
     }
     assert_in_range(segments_of(bench.store), 4, 30);
     check(&bench);
-    end(&bench);
 }
 
 /* Other processes hold the sync lock, in every round. */
@@ -365,7 +350,7 @@ static struct wal_store *open_with_held_lock(uint32_t flags)
     io = wal__io_posix;
     io.lock = lock_or_not;
     assert_ok(wal__store_open("store", &options, &wal__heap_libc, &io, &store, NULL));
-    return store;
+    return kit_keep(store);
 }
 
 static enum wal_status append_sized(struct wal_session *session, const char *id, uint32_t size)
@@ -464,8 +449,6 @@ KIT_TEST(rotation__sealed_segment_is_loaded_whole)
     assert_int_equal(result.refused, 0);
     close(go[1]);
     assert_int_equal(waitpid(child, NULL, 0), child);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 /* --- content of another process ------------------------------------------- */
@@ -577,7 +560,6 @@ KIT_TEST(rotation__content_of_a_segment_sealed_while_it_is_opened)
     assert_true(has(store, 2, CONTENT_SIZE));
     assert_true(has(store, 23, LARGE_CONTENT));
     assert_int_equal(waitpid(child, NULL, 0), child);
-    kit_close(store);
 }
 
 enum {
@@ -605,7 +587,7 @@ static struct wal_store *open_store(void)
     io = wal__io_posix;
     io.now_ms = read_clock;
     assert_ok(wal__store_open("store", &options, &wal__heap_libc, &io, &store, NULL));
-    return store;
+    return kit_keep(store);
 }
 
 /* Appends entries of 64 KiB; the clock advances evenly. */
@@ -642,8 +624,6 @@ KIT_TEST(store_unused__fast_writer_doubles_segments)
 
     append_mib(session, 48, 100);
     assert_int_equal(tail_capacity(store), 32 * MIB);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(store_unused__slow_writer_keeps_them_small)
@@ -653,8 +633,6 @@ KIT_TEST(store_unused__slow_writer_keeps_them_small)
 
     append_mib(session, 12, 60000);
     assert_int_equal(tail_capacity(store), MIB);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(store_unused__writer_that_becomes_slow)
@@ -666,8 +644,6 @@ KIT_TEST(store_unused__writer_that_becomes_slow)
     assert_true(tail_capacity(store) >= 16 * MIB);
     append_mib(session, 140, 60000);
     assert_true(tail_capacity(store) <= 2 * MIB);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(store_unused__slow_writer_of_a_large_store)
@@ -679,8 +655,6 @@ KIT_TEST(store_unused__slow_writer_of_a_large_store)
     append_mib(session, 150, 60000);
     /* A 64th of 290 MiB, rounded down to a power of two. */
     assert_int_equal(tail_capacity(store), 4 * MIB);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 /* The clock was set back between two segments. */
@@ -694,8 +668,6 @@ KIT_TEST(store_unused__clock_that_is_set_back)
     clock_ms = 5;
     append_mib(session, 6, 0);
     assert_true(tail_capacity(store) > MIB);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 /* Closes a store of 40 MiB whose tail is mostly unused. */
@@ -765,7 +737,6 @@ KIT_TEST(store_unused__small_rest_stays)
     kit_close(store);
     store = open_store();
     assert_int_equal(store->core.log.tail_segment->id, id);
-    kit_close(store);
 }
 
 KIT_TEST(store_unused__content_gives_it_back)
@@ -788,5 +759,4 @@ KIT_TEST(store_unused__content_gives_it_back)
     store = open_store();
     info = kit_store_info(store);
     assert_true(info.pack_disk_bytes < info.pack_bytes + MIB);
-    kit_close(store);
 }

@@ -101,6 +101,7 @@ static void open_with_mark(uint32_t flags, uint32_t idle_mark_ms)
 
     store = NULL;
     assert_ok(wal__store_open("store", &options, &wal__heap_libc, &disk.io, &store, &error));
+    (void)kit_keep(store);
 }
 
 static void open_store(uint32_t flags)
@@ -127,11 +128,6 @@ static int enter(void **state)
 
 static int leave(void **state)
 {
-    wal_session_close(session);
-    session = NULL;
-    if (wal_close(store, &error) != WAL_OK) {
-        return -1;
-    }
     kit_brake_deinit(&disk.brake);
     return kit_tear_down(state);
 }

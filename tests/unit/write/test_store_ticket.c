@@ -61,6 +61,11 @@ struct bench {
     struct wal_session *session;
 };
 
+static void end_brake(void *arg)
+{
+    kit_brake_deinit(arg);
+}
+
 static struct bench begin(uint32_t queue_limit)
 {
     struct wal_open_options options = {.struct_size = sizeof(options),
@@ -70,21 +75,16 @@ static struct bench begin(uint32_t queue_limit)
     struct bench bench = {.store = NULL};
 
     kit_brake_init(&brake);
+    test_at_end(end_brake, &brake);
     io = wal__io_posix;
     io.pwritev = slow_write;
     io.populate_writable = NULL; /* every write is a call */
     held = false;
     atomic_store(&largest, 0);
     assert_ok(wal__store_open("store", &options, &wal__heap_libc, &io, &bench.store, NULL));
+    (void)kit_keep(bench.store);
     bench.session = kit_create(bench.store, "s");
     return bench;
-}
-
-static void end(struct bench *bench)
-{
-    wal_session_close(bench->session);
-    kit_close(bench->store);
-    kit_brake_deinit(&brake);
 }
 
 static enum wal_status submit(struct bench *bench, const char *id, uint32_t durability,
@@ -139,7 +139,6 @@ KIT_TEST(ticket__of_every_class_completes)
         wal_ticket_destroy(ticket);
     }
     assert_branch(bench.session, "a b c");
-    end(&bench);
 }
 
 KIT_TEST(ticket__is_pending_until_written)
@@ -163,7 +162,6 @@ KIT_TEST(ticket__is_pending_until_written)
     assert_ok(wait_for(second, KIT_LONG_MS, "b"));
     wal_ticket_destroy(ticket);
     wal_ticket_destroy(second);
-    end(&bench);
 }
 
 KIT_TEST(ticket__destroying_it_does_not_cancel_the_append)
@@ -182,7 +180,6 @@ KIT_TEST(ticket__destroying_it_does_not_cancel_the_append)
     assert_ok(wal_sync(bench.store, NULL));
     assert_branch(bench.session, "a b");
     wal_ticket_destroy(NULL);
-    end(&bench);
 }
 
 /* Several operations of one group: each sees the effects of those before it, though nothing is
@@ -219,7 +216,6 @@ KIT_TEST(group__operations_build_on_those_before)
     assert_branch(bench.session, "first a b c");
     assert_ok(wal_store_get_info(bench.store, &after, NULL));
     assert_int_equal(after.groups - before.groups, 2);
-    end(&bench);
 }
 
 enum {
@@ -271,7 +267,6 @@ KIT_TEST(group__two_batches_of_20_mib_are_two_groups)
     assert_in_range(atomic_load(&largest), 20 << 20, 33 << 20);
     assert_int_equal(kit_info(bench.session).entries, 2 * LARGE_ENTRIES + 1);
     assert_slice(kit_info(bench.session).head, "c79");
-    end(&bench);
 }
 
 KIT_TEST(ticket__reports_a_refusal)
@@ -288,7 +283,6 @@ KIT_TEST(ticket__reports_a_refusal)
     assert_error(&error, WAL_ECONFLICT, "\"a\"");
     wal_ticket_destroy(ticket);
     assert_branch(bench.session, "a");
-    end(&bench);
 }
 
 KIT_TEST(queue__full_submit_returns_an_error)
@@ -319,7 +313,6 @@ KIT_TEST(queue__full_submit_returns_an_error)
     hold(false);
     assert_ok(wal_sync(bench.store, NULL));
     assert_branch(bench.session, "e0 e1 e2 e3 e4");
-    end(&bench);
 }
 
 static void *release_later(void *arg)
@@ -353,7 +346,6 @@ KIT_TEST(queue__full_append_blocks)
     assert_int_equal(pthread_join(thread, NULL), 0);
     assert_ok(wal_sync(bench.store, NULL));
     assert_branch(bench.session, "e0 e1 e2 e3 e4 e5");
-    end(&bench);
 }
 
 /* The next call returns the failure of an operation without a waiter. */
@@ -376,7 +368,6 @@ KIT_TEST(queue__failure_is_returned_once)
     bench.store = kit_open("store", 0);
     bench.session = kit_session(bench.store, "s");
     assert_branch(bench.session, "a");
-    end(&bench);
 }
 
 KIT_TEST(queue__failure_that_a_ticket_returned_is_not_repeated)
@@ -389,7 +380,6 @@ KIT_TEST(queue__failure_that_a_ticket_returned_is_not_repeated)
     assert_int_equal(wait_for(ticket, KIT_LONG_MS, "b"), WAL_ECONFLICT);
     wal_ticket_destroy(ticket);
     assert_ok(wal_sync(bench.store, NULL));
-    end(&bench);
 }
 
 KIT_TEST(close__commits_what_is_queued)
@@ -405,7 +395,8 @@ KIT_TEST(close__commits_what_is_queued)
         entry.id = kit_text(id);
         assert_ok(wal_append(bench.session, &entry, 1, &options, NULL, NULL));
     }
-    end(&bench);
+    wal_session_close(bench.session);
+    kit_close(bench.store);
     bench.store = kit_open("store", 0);
     bench.session = kit_session(bench.store, "s");
     assert_int_equal(kit_info(bench.session).entries, 1000);
@@ -430,7 +421,6 @@ KIT_TEST(submit__misuse_is_refused)
     assert_int_equal(wal_ticket_wait(ticket, KIT_LONG_MS, &result, NULL), WAL_EINVAL);
     assert_int_equal(wal_ticket_wait(NULL, -1, NULL, NULL), WAL_EINVAL);
     wal_ticket_destroy(ticket);
-    end(&bench);
 }
 
 enum {

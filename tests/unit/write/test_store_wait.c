@@ -111,8 +111,6 @@ KIT_TEST(store_wait__durable_ends_before_written)
     sequence = durable;
     assert_ok(wal_store_wait(store, &sequence, WAL_DURABLE, 0, NULL));
     assert_int_equal(sequence, durable + 2);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 /* A sync of a handle covers what another one has written. */

@@ -53,7 +53,7 @@ static struct wal_store *open_slow(void)
     io = wal__io_posix;
     io.sync = slow_sync;
     assert_ok(wal__store_open("store", &options, &wal__heap_libc, &io, &store, NULL));
-    return store;
+    return kit_keep(store);
 }
 
 static void await_sync(void)
@@ -95,8 +95,6 @@ KIT_TEST(wake__committer_takes_what_was_staged_meanwhile)
         wal_ticket_destroy(ticket);
         assert_int_equal(pthread_join(thread, NULL), 0);
     }
-    wal_session_close(session);
-    kit_close(store);
 }
 
 /* --- sync waiters ------------------------------------------------------- */
@@ -121,8 +119,6 @@ KIT_TEST(wake__all_sync_waiters_are_woken)
         }
         assert_in_range(now_ms() - since, 0, PROMPT_MS);
     }
-    wal_session_close(session);
-    kit_close(store);
 }
 
 /* --- the append lock ---------------------------------------------------- */
@@ -179,8 +175,6 @@ KIT_TEST(wake__append_lock_is_not_retained_for_a_waiter)
     assert_int_equal(pthread_join(thread, NULL), 0);
     assert_ok(waiter.status);
     set_leader(first, false);
-    kit_close(second);
-    kit_close(first);
 }
 
 enum {
@@ -238,8 +232,6 @@ KIT_TEST(idle__durable_appends_need_no_mark_between_them)
         assert_int_equal(after.log_bytes, before.log_bytes);
         assert_int_equal(after.syncs, before.syncs);
     }
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(idle__durable_end_is_marked_later)
@@ -253,8 +245,6 @@ KIT_TEST(idle__durable_end_is_marked_later)
     size = kit_store_info(store).log_bytes;
     kit_pause_ms(300);
     assert_int_equal(kit_store_info(store).log_bytes, size);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 KIT_TEST(idle__option_sets_the_time_of_a_durable_end)
@@ -264,8 +254,6 @@ KIT_TEST(idle__option_sets_the_time_of_a_durable_end)
 
     kit_append_as(session, WAL_DURABLE);
     assert_in_range(await_mark(store), 0, SOON_MS);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 /* Also while the committer thread sleeps until a durable end is marked. */
@@ -280,8 +268,6 @@ KIT_TEST(idle__written_end_becomes_durable_soon)
     kit_pause_ms(300);
     kit_append_as(session, WAL_WRITTEN);
     expect_durable_soon(store);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 /* The writer's handle marks nothing; another one, as of another process, has seen a durable end,
@@ -299,8 +285,4 @@ KIT_TEST(idle__end_that_another_handle_sees_becomes_durable)
     kit_append_as(session, WAL_WRITTEN);
     assert_int_equal(kit_info(seen).entries, 2);
     expect_durable_soon(other);
-    wal_session_close(seen);
-    wal_session_close(session);
-    kit_close(other);
-    kit_close(store);
 }

@@ -97,8 +97,6 @@ KIT_TEST(written__is_synced_in_the_background)
     assert_true(count_syncs(store) > syncs);
     assert_ok(wal_store_get_info(store, &info, NULL));
     assert_int_equal(info.segments, 5);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 struct writer {
@@ -146,9 +144,6 @@ KIT_TEST(written__append_lock_is_released_for_others)
         assert_int_equal(pthread_join(writers[i].thread, NULL), 0);
     }
     assert_int_equal(kit_info(session).entries, WRITERS * ENTRIES + count);
-    wal_session_close(session);
-    wal_session_close(seen);
-    kit_close(other);
 }
 
 /* --- the retained append lock ------------------------------------------- */
@@ -196,8 +191,6 @@ KIT_TEST(written__idle_process_releases_the_append_lock)
             (void)nanosleep(&moment, NULL);
         }
     }
-    wal_session_close(session);
-    kit_close(store);
 }
 
 /* No append of another process is refused or waits for long, though the first one is idle with the
@@ -217,10 +210,6 @@ KIT_TEST(written__retained_lock_does_not_refuse_others)
         assert_ok(append(seen, id, "{}", WAL_WRITTEN));
     }
     assert_int_equal(kit_info(session).entries, (uint64_t)count + 20);
-    wal_session_close(session);
-    wal_session_close(seen);
-    kit_close(other);
-    kit_close(store);
 }
 
 static void *append_one(void *session)
@@ -268,10 +257,6 @@ KIT_TEST(written__lock_is_not_retained_before_a_waiter)
     assert_int_equal(pthread_join(thread, NULL), 0);
     assert_false(held);
     assert_int_equal(kit_info(session).entries, 1);
-    wal_session_close(session);
-    wal_session_close(seen);
-    kit_close(other);
-    kit_close(store);
 }
 
 KIT_TEST(written__close_releases_the_append_lock)
@@ -356,8 +341,6 @@ KIT_TEST(written__background_sync_never_waits_for_a_sync)
     deadline.tv_sec += 20;
     assert_int_equal(pthread_timedjoin_np(thread, NULL, &deadline), 0);
     pthread_mutex_unlock(&log->sync_mutex);
-    wal_session_close(session);
-    kit_close(store);
 }
 
 static uint64_t last_of(struct wal_store *store)

@@ -1060,9 +1060,9 @@ WAL_API WAL_MUST_USE enum wal_status wal_batch_submit(struct wal_session *sessio
 /* -------------------------------------------- redaction, compaction --- */
 
 /* Hides the content of an entry that this session sees from every reader, by a durable entry of
- * type `redaction` under the head. The bytes remain in the log until wal_store_compact erases them.
- * reason has at most 4,096 bytes, or is empty; result may be null. Threads: any. Errors:
- * WAL_ENOTFOUND, and those of wal_append. */
+ * type `redaction` under the head. The bytes remain in the log until wal_store_compact erases them;
+ * until then wal_session_unredact undoes it. reason has at most 4,096 bytes, or is empty; result
+ * may be null. Threads: any. Errors: WAL_ENOTFOUND, and those of wal_append. */
 WAL_API WAL_MUST_USE enum wal_status
 wal_session_redact(struct wal_session *session, struct wal_slice entry_id, struct wal_slice reason,
                    struct wal_append_result *result, struct wal_error *error);

@@ -596,6 +596,37 @@ KIT_TEST(part__a_store_that_ends_with_a_rewritten_segment)
     end(&scene);
 }
 
+/* The replica gets the feature with the part, and keeps it when it is promoted. */
+KIT_TEST(part__redaction_that_was_undone)
+{
+    struct scene scene = begin();
+    struct wal_entry redaction = kit_entry("r", NULL, "{\"targetEntryId\":\"e2\"}");
+    struct wal_store *promoted;
+    struct wal_session *session;
+
+    for (int i = 0; i < 3; i++) {
+        append(&scene, 20);
+    }
+    redaction.type = kit_text("redaction");
+    redaction.stream = 9;
+    assert_ok(kit_try_append(scene.session, &redaction, NULL, NULL));
+    (void)ship(&scene, 0);
+    assert_int_equal(count_entries(), 2);
+    assert_ok(wal_session_unredact(scene.session, kit_text("e2"), NULL));
+    (void)ship(&scene, 0);
+    assert_int_equal(count_entries(), 3);
+    assert_ok(wal_replica_promote(scene.replica, NULL));
+    scene.replica = NULL;
+    end(&scene);
+    promoted = kit_open("replica", 0);
+    session = kit_session(promoted, "s");
+    kit_redact(session, "e1");
+    assert_ok(wal_session_unredact(session, kit_text("e1"), NULL));
+    wal_session_close(session);
+    kit_close(promoted);
+    kit_check_sound("replica");
+}
+
 KIT_TEST(part__compaction_overtakes_a_replica)
 {
     const struct wal_store_compact_options options = {.struct_size = sizeof(options),

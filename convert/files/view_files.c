@@ -913,14 +913,11 @@ struct wal__view_file *wal__view_files_add(struct wal__view_files *files, const 
                                            bool is_document)
 {
     const struct wal__heap *heap = files->env->heap;
-    struct wal__view_file **items =
-        wal__heap_grow_array(heap, files->items, files->count, &files->capacity, sizeof(items[0]));
     struct wal__view_file *file;
 
-    if (items == NULL) {
+    if (!WAL__HEAP_GROW(heap, files->items, files->count, files->capacity)) {
         return NULL;
     }
-    files->items = items;
     file = wal__heap_zalloc(heap, sizeof(*file));
     if (file == NULL) {
         return NULL;

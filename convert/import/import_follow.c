@@ -129,8 +129,6 @@ static uint32_t rank_of(const struct folder_watch *watch, uint64_t wd)
 /* Makes room for one more: drops those that are not watched any more before the list grows. */
 static bool make_room(struct folder_watch *watch)
 {
-    struct folder *folders;
-
     if (watch->count == watch->capacity) {
         uint32_t count = 0;
 
@@ -141,13 +139,7 @@ static bool make_room(struct folder_watch *watch)
         }
         watch->count = count;
     }
-    folders = wal__heap_grow_array(watch->heap, watch->folders, watch->count, &watch->capacity,
-                                   sizeof(folders[0]));
-    if (folders == NULL) {
-        return false;
-    }
-    watch->folders = folders;
-    return true;
+    return WAL__HEAP_GROW(watch->heap, watch->folders, watch->count, watch->capacity);
 }
 
 /* Keeps a copy of the folder, in the place of the one that had its descriptor before. */
@@ -355,24 +347,18 @@ struct scan_stamps {
 static struct scan_stamp *scan_stamps_get(struct scan_stamps *stamps, const char *name)
 {
     uint64_t hash = wal__source_hash(name);
-    struct scan_stamp *items;
     uint32_t cursor = 0;
     uint32_t index;
 
     if (wal__hashmap_find(&stamps->map, hash, &cursor, &index)) {
         return &stamps->items[index];
     }
-    items = wal__heap_grow_array(stamps->map.heap, stamps->items, stamps->count, &stamps->capacity,
-                                 sizeof(items[0]));
-    if (items == NULL) {
+    if (!WAL__HEAP_GROW(stamps->map.heap, stamps->items, stamps->count, stamps->capacity) ||
+        wal__hashmap_add(&stamps->map, hash, stamps->count) != WAL_OK) {
         return NULL;
     }
-    stamps->items = items;
-    if (wal__hashmap_add(&stamps->map, hash, stamps->count) != WAL_OK) {
-        return NULL;
-    }
-    items[stamps->count] = (struct scan_stamp){.next_ms = 0};
-    return &items[stamps->count++];
+    stamps->items[stamps->count] = (struct scan_stamp){.next_ms = 0};
+    return &stamps->items[stamps->count++];
 }
 
 /* Returns true if the file is not as the stamp has it, and updates the stamp. */
@@ -416,7 +402,6 @@ static enum wal_status pending_add(struct pending_list *list, const struct pendi
                                    struct wal_error *error)
 {
     struct pending added = *pending;
-    struct pending *items;
     uint32_t first = list->count > COMPARED_MAX ? list->count - COMPARED_MAX : 0;
 
     for (uint32_t i = first; i < list->count; i++) {
@@ -428,16 +413,12 @@ static enum wal_status pending_add(struct pending_list *list, const struct pendi
         }
     }
     added.path = wal__heap_copy_text(list->heap, pending->path, strlen(pending->path));
-    items = wal__heap_grow_array(list->heap, list->items, list->count, &list->capacity,
-                                 sizeof(items[0]));
-    if (items != NULL) {
-        list->items = items;
-    }
-    if (items == NULL || added.path == NULL) {
+    if (added.path == NULL ||
+        !WAL__HEAP_GROW(list->heap, list->items, list->count, list->capacity)) {
         wal__heap_free(list->heap, added.path);
         return wal__no_memory(error);
     }
-    items[list->count++] = added;
+    list->items[list->count++] = added;
     return WAL_OK;
 }
 

@@ -764,16 +764,14 @@ static enum wal_status defer(struct wal__import *import, const struct wal__tree_
                              struct wal_error *error)
 {
     struct wal__arena *arena = &import->walk.arena;
-    struct wal__tree_source *deferred =
-        wal__heap_grow_array(import->heap, import->deferred, import->deferred_count,
-                             &import->deferred_capacity, sizeof(*deferred));
+    struct wal__tree_source *deferred;
 
-    if (deferred == NULL) {
+    if (!WAL__HEAP_GROW(import->heap, import->deferred, import->deferred_count,
+                        import->deferred_capacity)) {
         return wal__no_memory(error);
     }
-    import->deferred = deferred;
     import->result.sources--;
-    deferred += import->deferred_count++;
+    deferred = &import->deferred[import->deferred_count++];
     *deferred = *source;
     deferred->name = wal__arena_copy_text(arena, source->name);
     deferred->path = wal__arena_copy_text(arena, source->path);

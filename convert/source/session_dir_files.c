@@ -31,7 +31,6 @@ bool wal__session_dir_files_add_id(struct wal__session_dir_files *files, struct 
 static enum wal_status add_version(struct wal__session_dir_files *files,
                                    const struct wal_entry *entry, struct wal_error *error)
 {
-    struct wal__session_dir_version *versions;
     struct wal__json_span id = {entry->id.data, (size_t)entry->id.size};
     struct wal__json_token value;
     struct wal__json_span last;
@@ -44,21 +43,18 @@ static enum wal_status add_version(struct wal__session_dir_files *files,
         (path = wal__string_copy(&files->arena.arena, value.span, WAL__SOURCE_SIZE_MAX)) == NULL) {
         return WAL_OK;
     }
-    versions = wal__heap_grow_array(files->heap, files->versions, files->count, &files->capacity,
-                                    sizeof(versions[0]));
-    if (versions == NULL) {
+    if (!WAL__HEAP_GROW(files->heap, files->versions, files->count, files->capacity)) {
         return wal__no_memory(error);
     }
-    files->versions = versions;
     id = wal__arena_copy(&files->arena.arena, id);
-    versions[files->count] = (struct wal__session_dir_version){
+    files->versions[files->count] = (struct wal__session_dir_version){
         .path = wal__slice_from_text(path),
         .entry_id = {id.data, id.size},
         .is_last = true,
     };
-    hash = hash_of(versions[files->count].path);
+    hash = hash_of(files->versions[files->count].path);
     if (wal__model_table_get(&files->last, hash, &last)) {
-        versions[last.size].is_last = false;
+        files->versions[last.size].is_last = false;
     }
     last = (struct wal__json_span){.size = files->count++};
     (void)wal__model_table_put(&files->last, hash, last);

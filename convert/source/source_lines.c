@@ -563,13 +563,9 @@ static void match_redacted(struct wal__source_match *match, int fd, const struct
 static enum wal_status record_issue(struct wal__source_match *match, uint64_t offset,
                                     uint64_t sequence, struct wal_error *error)
 {
-    struct wal__source_issue *issues = wal__heap_grow_array(
-        match->heap, match->issues, match->issue_count, &match->issue_capacity, sizeof(issues[0]));
-
-    if (issues == NULL) {
+    if (!WAL__HEAP_GROW(match->heap, match->issues, match->issue_count, match->issue_capacity)) {
         return wal__no_memory(error);
     }
-    match->issues = issues;
     match->issues[match->issue_count++] = (struct wal__source_issue){
         .line = match->lines + 1,
         .offset = offset,

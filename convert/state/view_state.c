@@ -687,7 +687,6 @@ static struct wal__view_state_file *find_state(struct wal__view_states *states, 
                                                uint32_t *next)
 {
     const struct wal__heap *heap = states->env.heap;
-    struct wal__view_state_file *items;
     char *copy;
 
     for (uint32_t i = 0; i < states->count; i++) {
@@ -698,15 +697,12 @@ static struct wal__view_state_file *find_state(struct wal__view_states *states, 
             return &states->items[index];
         }
     }
-    items = wal__heap_grow_array(heap, states->items, states->count, &states->capacity,
-                                 sizeof(items[0]));
-    copy = items != NULL ? wal__heap_copy_text(heap, name, strlen(name)) : NULL;
-    states->items = items != NULL ? items : states->items;
-    if (copy == NULL) {
+    if (!WAL__HEAP_GROW(heap, states->items, states->count, states->capacity) ||
+        (copy = wal__heap_copy_text(heap, name, strlen(name))) == NULL) {
         return NULL;
     }
-    items[states->count] = (struct wal__view_state_file){.name = copy, .paths.heap = heap};
-    return &items[states->count++];
+    states->items[states->count] = (struct wal__view_state_file){.name = copy, .paths.heap = heap};
+    return &states->items[states->count++];
 }
 
 /* Reads the states that are new or have changed. */
@@ -866,21 +862,17 @@ void wal__view_index_refresh(struct wal__view_index *index)
 static struct wal__view_states *states_of(struct view_search *search, const char *name)
 {
     struct wal__view_index *index = search->index;
-    struct wal__view_states **items;
 
     for (uint32_t i = 0; i < index->count; i++) {
         if (strcmp(index->items[i]->name, name) == 0) {
             return index->items[i];
         }
     }
-    items = wal__heap_grow_array(index->heap, index->items, index->count, &index->capacity,
-                                 sizeof(items[0]));
-    if (items == NULL) {
+    if (!WAL__HEAP_GROW(index->heap, index->items, index->count, index->capacity)) {
         return NULL;
     }
-    index->items = items;
-    items[index->count] = view_states_create(index->heap, index->store_id, name);
-    return items[index->count] != NULL ? items[index->count++] : NULL;
+    index->items[index->count] = view_states_create(index->heap, index->store_id, name);
+    return index->items[index->count] != NULL ? index->items[index->count++] : NULL;
 }
 
 static enum wal_status search_directory(struct view_search *search, const char *name,

@@ -207,16 +207,13 @@ static struct wal_slice copy_to_import(struct wal__view_importer *importer, stru
 static bool report_issue(struct wal__view_importer *importer, uint64_t offset, const char *reason)
 {
     struct wal_view *view = importer->view;
-    struct wal__view_issue *issues = wal__heap_grow_array(
-        view->env.heap, view->issues, view->issue_count, &view->issue_capacity, sizeof(issues[0]));
 
-    if (issues == NULL) {
+    if (!WAL__HEAP_GROW(view->env.heap, view->issues, view->issue_count, view->issue_capacity)) {
         importer->import_arena.has_failed = true;
         return false;
     }
-    view->issues = issues;
-    WAL__ASSERT(view->issue_count < view->issue_capacity);
-    issues[view->issue_count++] = (struct wal__view_issue){.offset = offset, .reason = reason};
+    view->issues[view->issue_count++] =
+        (struct wal__view_issue){.offset = offset, .reason = reason};
     return true;
 }
 

@@ -54,23 +54,27 @@ void *wal__heap_resize(const struct wal__heap *heap, void *block, size_t count, 
     return heap->resize(heap->ctx, block, bytes == 0 ? 1 : bytes);
 }
 
-void *wal__heap_grow_array(const struct wal__heap *heap, void *items, uint32_t count,
-                           uint32_t *capacity, size_t size)
+bool wal__heap_grow_array(const struct wal__heap *heap, void *array, uint32_t count,
+                          uint32_t *capacity, size_t size)
 {
     uint32_t bigger = *capacity == 0 ? 8 : *capacity * 2;
+    void *items;
 
     WAL__ASSERT(count <= *capacity);
     if (count < *capacity) {
-        return items;
+        return true;
     }
     if (bigger < *capacity) {
-        return NULL;
+        return false;
     }
+    memcpy(&items, array, sizeof(items));
     items = wal__heap_resize(heap, items, bigger, size);
-    if (items != NULL) {
-        *capacity = bigger;
+    if (items == NULL) {
+        return false;
     }
-    return items;
+    memcpy(array, &items, sizeof(items));
+    *capacity = bigger;
+    return true;
 }
 
 void wal__heap_free(const struct wal__heap *heap, void *block)
@@ -88,15 +92,12 @@ void wal__heap_free(const struct wal__heap *heap, void *block)
 static void *alloc_block(void *ctx, size_t size, size_t *got)
 {
     struct wal__heap_arena *arena = ctx;
-    void **blocks = wal__heap_grow_array(arena->heap, arena->blocks, arena->count, &arena->capacity,
-                                         sizeof(blocks[0]));
     void *block;
 
-    if (blocks == NULL) {
+    if (!WAL__HEAP_GROW(arena->heap, arena->blocks, arena->count, arena->capacity)) {
         arena->has_failed = true;
         return NULL;
     }
-    arena->blocks = blocks;
     size = size > BLOCK_SIZE ? size : BLOCK_SIZE;
     block = wal__heap_alloc(arena->heap, size);
     if (block == NULL) {
@@ -275,15 +276,12 @@ static void free_block(struct wal__spill *spill, struct wal__spill_block *block)
 /* A block of zeros in an unnamed file; NULL if that is not possible. */
 static void *create_block(struct wal__spill *spill, size_t size)
 {
-    struct wal__spill_block *blocks = wal__heap_grow_array(
-        spill->inner, spill->blocks, spill->count, &spill->capacity, sizeof(*blocks));
     void *at = MAP_FAILED;
     int fd;
 
-    if (blocks == NULL) {
+    if (!WAL__HEAP_GROW(spill->inner, spill->blocks, spill->count, spill->capacity)) {
         return NULL;
     }
-    spill->blocks = blocks;
     fd = open(spill->directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (fd >= 0 && fallocate(fd, 0, 0, (off_t)size) == 0) {
         at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -294,7 +292,7 @@ static void *create_block(struct wal__spill *spill, size_t size)
         }
         return NULL;
     }
-    blocks[spill->count++] = (struct wal__spill_block){at, size, fd};
+    spill->blocks[spill->count++] = (struct wal__spill_block){at, size, fd};
     return at;
 }
 

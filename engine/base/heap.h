@@ -5,6 +5,7 @@
 #ifndef AGENTWAL_ENGINE_BASE_HEAP_H
 #define AGENTWAL_ENGINE_BASE_HEAP_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -25,11 +26,13 @@ extern const struct wal__heap wal__heap_libc;
 void *wal__heap_alloc(const struct wal__heap *heap, size_t size);
 void *wal__heap_zalloc(const struct wal__heap *heap, size_t size);
 void *wal__heap_resize(const struct wal__heap *heap, void *block, size_t count, size_t size);
-/* Returns the array with room for one more than `count` items: moved, with
- * *capacity doubled, when it was full. NULL when memory is exhausted; the array
- * and *capacity are then unchanged. */
-void *wal__heap_grow_array(const struct wal__heap *heap, void *items, uint32_t count,
-                           uint32_t *capacity, size_t size);
+/* Makes room for one more than `count` items of an array, whose pointer is at `array`: moved, with
+ * *capacity doubled, when it was full. False when memory is exhausted; the array and *capacity are
+ * then unchanged. */
+bool wal__heap_grow_array(const struct wal__heap *heap, void *array, uint32_t count,
+                          uint32_t *capacity, size_t size) WAL_MUST_USE;
+#define WAL__HEAP_GROW(heap, array, count, capacity) \
+    wal__heap_grow_array(heap, &(array), count, &(capacity), sizeof((array)[0]))
 void wal__heap_free(const struct wal__heap *heap, void *block);
 
 /* --- arenas ------------------------------------------------------------- */

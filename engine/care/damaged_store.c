@@ -390,14 +390,12 @@ struct wal__damaged_range *wal__damaged_add_range(struct wal__damaged_store *sto
                                                   const char *file, uint64_t offset, uint64_t size,
                                                   const char *reason)
 {
-    struct wal__damaged_range *damage =
-        wal__heap_grow_array(store->env.heap, store->damages, store->damage_count,
-                             &store->damage_capacity, sizeof(*damage));
+    struct wal__damaged_range *damage;
 
-    if (damage == NULL) {
+    if (!WAL__HEAP_GROW(store->env.heap, store->damages, store->damage_count,
+                        store->damage_capacity)) {
         return NULL;
     }
-    store->damages = damage;
     damage = &store->damages[store->damage_count++];
     *damage = (struct wal__damaged_range){.offset = offset, .size = size, .reason = reason};
     snprintf(damage->file, sizeof(damage->file), "%s", file);
@@ -407,8 +405,6 @@ struct wal__damaged_range *wal__damaged_add_range(struct wal__damaged_store *sto
 enum wal_status wal__damaged_add_session(const struct wal__damaged_store *store,
                                          struct wal__damaged_range *damage, uint32_t session)
 {
-    uint32_t *sessions;
-
     for (uint32_t i = 0; i < damage->session_count; i++) {
         if (damage->sessions[i] == session) {
             return WAL_OK;
@@ -417,13 +413,11 @@ enum wal_status wal__damaged_add_session(const struct wal__damaged_store *store,
     if (session == 0) {
         return WAL_OK;
     }
-    sessions = wal__heap_grow_array(store->env.heap, damage->sessions, damage->session_count,
-                                    &damage->session_capacity, sizeof(session));
-    if (sessions == NULL) {
+    if (!WAL__HEAP_GROW(store->env.heap, damage->sessions, damage->session_count,
+                        damage->session_capacity)) {
         return WAL_ENOMEM;
     }
-    damage->sessions = sessions;
-    sessions[damage->session_count++] = session;
+    damage->sessions[damage->session_count++] = session;
     return WAL_OK;
 }
 
@@ -654,11 +648,8 @@ static enum wal_status add_segment(void *ctx, uint64_t id)
     struct wal__damaged_stream *stream = linking->stream;
     const struct wal__heap *heap = linking->store->env.heap;
     struct wal__damaged_segment *segment = wal__heap_zalloc(heap, sizeof(*segment));
-    struct wal__damaged_segment **items = wal__heap_grow_array(heap, stream->items, stream->count,
-                                                               &stream->capacity, sizeof(segment));
 
-    stream->items = items == NULL ? stream->items : items;
-    if (segment == NULL || items == NULL) {
+    if (segment == NULL || !WAL__HEAP_GROW(heap, stream->items, stream->count, stream->capacity)) {
         wal__heap_free(heap, segment);
         return WAL_ENOMEM;
     }

@@ -110,20 +110,16 @@ static const struct wal__live_blob *pack_live_find(const struct wal__pack_live *
 static enum wal_status add(struct wal__pack_live *live, const struct wal__digest *digest,
                            uint32_t *rank)
 {
-    struct wal__live_blob *items;
     enum wal_status status;
 
     *rank = find(live, digest);
     if (*rank != 0) {
         return WAL_OK;
     }
-    items =
-        wal__heap_grow_array(live->heap, live->items, live->count, &live->capacity, sizeof(*items));
-    if (items == NULL) {
+    if (!WAL__HEAP_GROW(live->heap, live->items, live->count, live->capacity)) {
         return WAL_ENOMEM;
     }
-    live->items = items;
-    items[live->count] = (struct wal__live_blob){.digest = *digest};
+    live->items[live->count] = (struct wal__live_blob){.digest = *digest};
     status = wal__hashmap_add(&live->map, wal__digest_hash(digest), live->count);
     if (status == WAL_OK) {
         live->count++;
@@ -660,18 +656,14 @@ static enum wal_status collect(struct pack_rewrite *rewrite, uint64_t first_id, 
     for (uint32_t i = 0; i < live->count; i++) {
         const struct wal__live_blob *blob = &live->items[i];
         uint64_t id = wal__position_segment(blob->position);
-        struct placed *records;
 
         if (id < first_id || id > last_id || !wal__live_blob_stays(blob)) {
             continue;
         }
-        records = wal__heap_grow_array(heap, rewrite->records, rewrite->count, &capacity,
-                                       sizeof(*records));
-        if (records == NULL) {
+        if (!WAL__HEAP_GROW(heap, rewrite->records, rewrite->count, capacity)) {
             return WAL_ENOMEM;
         }
-        rewrite->records = records;
-        records[rewrite->count++] = (struct placed){blob->position, i, 0};
+        rewrite->records[rewrite->count++] = (struct placed){blob->position, i, 0};
     }
     if (rewrite->count > 0) {
         qsort(rewrite->records, rewrite->count, sizeof(*rewrite->records), wal__compare_u64);

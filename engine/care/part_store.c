@@ -101,13 +101,8 @@ static void free_file(struct part_store *store, struct part_file *file)
 static struct part_file *add_file(struct part_store *store)
 {
     struct part_file *file = wal__heap_zalloc(store->heap, sizeof(*file));
-    struct part_file **files = wal__heap_grow_array(store->heap, store->files, store->count,
-                                                    &store->capacity, sizeof(struct part_file *));
 
-    if (files != NULL) {
-        store->files = files;
-    }
-    if (file == NULL || files == NULL) {
+    if (file == NULL || !WAL__HEAP_GROW(store->heap, store->files, store->count, store->capacity)) {
         wal__heap_free(store->heap, file);
         return NULL;
     }

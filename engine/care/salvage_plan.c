@@ -68,16 +68,13 @@ bool wal__salvage_try(struct wal__salvage *salvage, enum wal_status status)
 }
 
 /* As wal__heap_grow_array; fails the salvage when memory is exhausted, and returns false then. */
-static bool salvage_grow(struct wal__salvage *salvage, void **items, uint32_t count,
+static bool salvage_grow(struct wal__salvage *salvage, void *array, uint32_t count,
                          uint32_t *capacity, size_t size)
 {
-    void *grown = wal__heap_grow_array(salvage->heap, *items, count, capacity, size);
-
-    if (grown == NULL) {
+    if (!wal__heap_grow_array(salvage->heap, array, count, capacity, size)) {
         wal__salvage_fail(salvage, WAL_ENOMEM, NULL);
         return false;
     }
-    *items = grown;
     return true;
 }
 
@@ -200,8 +197,8 @@ static void salvage_add_lost(struct wal__salvage *salvage, uint64_t sequence, ui
                              uint8_t type)
 {
     if (find_lost(salvage, sequence) != NULL ||
-        !salvage_grow(salvage, (void **)&salvage->lost, salvage->lost_count,
-                      &salvage->lost_capacity, sizeof(*salvage->lost))) {
+        !salvage_grow(salvage, &salvage->lost, salvage->lost_count, &salvage->lost_capacity,
+                      sizeof(*salvage->lost))) {
         return;
     }
     if (wal__hashmap_add(&salvage->lost_map, hash_of(sequence), salvage->lost_count) != WAL_OK) {
@@ -230,7 +227,7 @@ void wal__salvage_add_written(struct wal__salvage *salvage, uint64_t sequence, s
 {
     size_t at = salvage->written_ids.size;
 
-    if (!salvage_grow(salvage, (void **)&salvage->written, salvage->written_count,
+    if (!salvage_grow(salvage, &salvage->written, salvage->written_count,
                       &salvage->written_capacity, sizeof(*salvage->written))) {
         return;
     }
@@ -316,7 +313,7 @@ struct wal__salvage_session *wal__salvage_get_session(struct wal__salvage *salva
     struct wal__salvage_session *session = wal__salvage_find_session(salvage, number);
 
     if (session != NULL ||
-        !salvage_grow(salvage, (void **)&salvage->sessions, salvage->session_count,
+        !salvage_grow(salvage, &salvage->sessions, salvage->session_count,
                       &salvage->session_capacity, sizeof(struct wal__salvage_session *))) {
         return session;
     }
@@ -924,9 +921,8 @@ static enum wal_status copy_blob(void *ctx, const struct wal__damaged_segment *s
     memcpy(bad.digest.bytes, bytes, WAL__DIGEST_SIZE); /* both begin with it */
     bad.reason =
         copy_content(salvage, frame, &bad.digest, (struct wal__span){bytes, frame->stored_size});
-    if (bad.reason != NULL &&
-        salvage_grow(salvage, (void **)&salvage->bad_blobs, salvage->bad_blob_count,
-                     &salvage->bad_blob_capacity, sizeof(bad))) {
+    if (bad.reason != NULL && salvage_grow(salvage, &salvage->bad_blobs, salvage->bad_blob_count,
+                                           &salvage->bad_blob_capacity, sizeof(bad))) {
         salvage->bad_blobs[salvage->bad_blob_count++] = bad;
     }
     return salvage->failed;

@@ -319,16 +319,12 @@ static void transfer_compare(struct wal__transfer *transfer, struct wal__transfe
 static struct wal__transfer_session *add_session(struct wal__transfer *transfer, uint32_t number)
 {
     struct wal__transfer_session *session = wal__transfer_find(transfer, number);
-    void *grown;
 
     if (session != NULL) {
         return session;
     }
-    grown =
-        wal__heap_grow_array(transfer->heap, transfer->sessions, transfer->session_count,
-                             &transfer->session_capacity, sizeof(struct wal__transfer_session *));
-    if (grown != NULL) {
-        transfer->sessions = grown;
+    if (WAL__HEAP_GROW(transfer->heap, transfer->sessions, transfer->session_count,
+                       transfer->session_capacity)) {
         session = wal__heap_zalloc(transfer->heap, sizeof(*session));
     }
     if (session == NULL || wal__hashmap_add(&transfer->session_map, wal__transfer_hash(number),

@@ -31,14 +31,11 @@ enum wal_status wal__file_issues_add(struct wal__file_issues *issues, struct wal
 {
     const char *cause = error->sys_errno == 0 ? "" : strerror(error->sys_errno);
     size_t size = strlen(error->text) + strlen(cause) + sizeof(": ");
-    void *items = wal__heap_grow_array(issues->heap, issues->items, issues->count,
-                                       &issues->capacity, sizeof(issues->items[0]));
     char *text;
 
-    if (items == NULL) {
+    if (!WAL__HEAP_GROW(issues->heap, issues->items, issues->count, issues->capacity)) {
         return wal__no_memory(error);
     }
-    issues->items = items;
     text = wal__heap_alloc(issues->heap, path.size + size);
     if (text == NULL) {
         return wal__no_memory(error);

@@ -215,15 +215,13 @@ static enum wal_status insert(struct wal__blob_store *blobs,
                               const struct wal__pack_segment_index *segment_index)
 {
     uint32_t rank = lower_bound(blobs, segment_index->id);
-    struct wal__pack_segment_index *indexes =
-        wal__heap_grow_array(blobs->env->heap, blobs->indexes, blobs->index_count,
-                             &blobs->index_capacity, sizeof(*indexes));
+    struct wal__pack_segment_index *indexes;
 
-    if (indexes == NULL) {
+    if (!WAL__HEAP_GROW(blobs->env->heap, blobs->indexes, blobs->index_count,
+                        blobs->index_capacity)) {
         return WAL_ENOMEM;
     }
-    blobs->indexes = indexes;
-    WAL__ASSERT(blobs->index_count < blobs->index_capacity);
+    indexes = blobs->indexes;
     WAL__ASSERT(rank == 0 || indexes[rank - 1].id < segment_index->id);
     memmove(&indexes[rank + 1], &indexes[rank],
             (blobs->index_count - rank) * sizeof(*segment_index));

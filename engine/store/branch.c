@@ -195,30 +195,13 @@ void wal__branch_drop_ids(struct wal__branch *branch)
 static enum wal_status reserve_entry(const struct wal__branch *branch, struct wal__stream *stream)
 {
     const struct wal__heap *heap = branch->heap;
-    struct wal__branch_entry *entries = wal__heap_grow_array(
-        heap, stream->entries, stream->entry_count, &stream->entry_capacity, sizeof(*entries));
 
-    if (entries == NULL) {
+    if (!WAL__HEAP_GROW(heap, stream->entries, stream->entry_count, stream->entry_capacity) ||
+        !WAL__HEAP_GROW(heap, stream->runs, stream->run_count, stream->run_capacity) ||
+        !WAL__HEAP_GROW(heap, stream->compactions, stream->compaction_count,
+                        stream->compaction_capacity)) {
         return WAL_ENOMEM;
     }
-    stream->entries = entries;
-
-    struct wal__run *runs = wal__heap_grow_array(heap, stream->runs, stream->run_count,
-                                                 &stream->run_capacity, sizeof(*runs));
-
-    if (runs == NULL) {
-        return WAL_ENOMEM;
-    }
-    stream->runs = runs;
-
-    uint32_t *compactions =
-        wal__heap_grow_array(heap, stream->compactions, stream->compaction_count,
-                             &stream->compaction_capacity, sizeof(*compactions));
-
-    if (compactions == NULL) {
-        return WAL_ENOMEM;
-    }
-    stream->compactions = compactions;
     return branch->ids_deferred
                ? WAL_OK
                : wal__id_table_reserve(&stream->ids, heap, (uint64_t)stream->entry_count + 1);
@@ -585,17 +568,11 @@ static uint32_t redaction_lower_bound(const struct wal__annotations *annotations
 
 static enum wal_status add_delta(struct wal__annotations *annotations, uint64_t sequence)
 {
-    uint64_t *deltas =
-        wal__heap_grow_array(annotations->heap, annotations->deltas, annotations->delta_count,
-                             &annotations->delta_capacity, sizeof(annotations->deltas[0]));
-
-    if (deltas == NULL) {
+    if (!WAL__HEAP_GROW(annotations->heap, annotations->deltas, annotations->delta_count,
+                        annotations->delta_capacity)) {
         return WAL_ENOMEM;
     }
-    annotations->deltas = deltas;
-    WAL__ASSERT(annotations->delta_count < annotations->delta_capacity);
-
-    deltas[annotations->delta_count] = sequence;
+    annotations->deltas[annotations->delta_count] = sequence;
     annotations->delta_count++;
     return WAL_OK;
 }
@@ -610,14 +587,11 @@ static enum wal_status add_redaction(struct wal__annotations *annotations, uint6
     if (rank < annotations->redaction_count && annotations->redactions[rank].target == target) {
         return WAL_OK;
     }
-    items = wal__heap_grow_array(annotations->heap, annotations->redactions,
-                                 annotations->redaction_count, &annotations->redaction_capacity,
-                                 sizeof(*items));
-    if (items == NULL) {
+    if (!WAL__HEAP_GROW(annotations->heap, annotations->redactions, annotations->redaction_count,
+                        annotations->redaction_capacity)) {
         return WAL_ENOMEM;
     }
-    annotations->redactions = items;
-    WAL__ASSERT(annotations->redaction_count < annotations->redaction_capacity);
+    items = annotations->redactions;
     memmove(&items[rank + 1], &items[rank], (annotations->redaction_count - rank) * sizeof(*items));
     items[rank].target = target;
     items[rank].position = position;
@@ -673,16 +647,11 @@ static enum wal_status set_head(struct wal__annotations *annotations,
         return WAL_OK;
     }
     if (head == NULL) {
-        struct wal__named_head *heads =
-            wal__heap_grow_array(annotations->heap, annotations->heads, annotations->head_count,
-                                 &annotations->head_capacity, sizeof(*heads));
-
-        if (heads == NULL) {
+        if (!WAL__HEAP_GROW(annotations->heap, annotations->heads, annotations->head_count,
+                            annotations->head_capacity)) {
             return WAL_ENOMEM;
         }
-        annotations->heads = heads;
-        WAL__ASSERT(annotations->head_count < annotations->head_capacity);
-        head = &heads[annotations->head_count];
+        head = &annotations->heads[annotations->head_count];
         head->name_hash = posting->id_hash;
         head->stream = posting->stream;
 
@@ -963,18 +932,10 @@ static struct wal__branch_slot *new_slot(struct wal__core *core, uint32_t number
 
     WAL__ASSERT(wal__core_cached_branch(core, number) == NULL);
     evict(core);
-    if (core->branch_count == core->branch_capacity) {
-        uint32_t capacity = core->branch_capacity == 0 ? 64 : core->branch_capacity * 2;
-        struct wal__branch_slot **slots =
-            wal__heap_resize(core->env.heap, core->branches, capacity, sizeof(*slots));
-
-        if (slots == NULL) {
-            return NULL;
-        }
-        core->branches = slots;
-        core->branch_capacity = capacity;
+    if (!WAL__HEAP_GROW(core->env.heap, core->branches, core->branch_count,
+                        core->branch_capacity)) {
+        return NULL;
     }
-    WAL__ASSERT(core->branch_count < core->branch_capacity);
     slot = wal__heap_zalloc(core->env.heap, sizeof(*slot));
     if (slot == NULL) {
         return NULL;

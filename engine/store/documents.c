@@ -51,20 +51,16 @@ void wal__documents_deinit(struct wal__documents *documents)
 /* Appends a document with this hash; the caller sets its first version. */
 static enum wal_status add_document(struct wal__documents *documents, uint64_t key_hash)
 {
-    struct wal__document *items = wal__heap_grow_array(
-        documents->heap, documents->items, documents->count, &documents->capacity, sizeof(*items));
     enum wal_status status;
 
-    if (items == NULL) {
+    if (!WAL__HEAP_GROW(documents->heap, documents->items, documents->count, documents->capacity)) {
         return WAL_ENOMEM;
     }
-    documents->items = items;
-    WAL__ASSERT(documents->count < documents->capacity);
     status = wal__hashmap_add(&documents->by_hash, key_hash, documents->count);
     if (status != WAL_OK) {
         return status;
     }
-    items[documents->count] = (struct wal__document){.key_hash = key_hash};
+    documents->items[documents->count] = (struct wal__document){.key_hash = key_hash};
     documents->count++;
     return WAL_OK;
 }
@@ -72,7 +68,6 @@ static enum wal_status add_document(struct wal__documents *documents, uint64_t k
 enum wal_status wal__documents_add(struct wal__documents *documents,
                                    const struct wal__posting *posting, uint64_t position)
 {
-    struct wal__doc_version *version;
     struct wal__document *document;
     enum wal_status status;
     uint32_t before = 0;
@@ -80,12 +75,10 @@ enum wal_status wal__documents_add(struct wal__documents *documents,
     if (posting->type != WAL__FRAME_DOC && posting->type != WAL__FRAME_DOC_DELETE) {
         return WAL_OK;
     }
-    version = wal__heap_grow_array(documents->heap, documents->versions, documents->version_count,
-                                   &documents->version_capacity, sizeof(*version));
-    if (version == NULL) {
+    if (!WAL__HEAP_GROW(documents->heap, documents->versions, documents->version_count,
+                        documents->version_capacity)) {
         return WAL_ENOMEM;
     }
-    documents->versions = version;
     document = wal__documents_find(documents, posting->id_hash);
     if (document != NULL) {
         before = document->newest + 1;
@@ -96,14 +89,12 @@ enum wal_status wal__documents_add(struct wal__documents *documents,
         }
         document = &documents->items[documents->count - 1];
     }
-    WAL__ASSERT(documents->version_count < documents->version_capacity);
-
     WAL__ASSERT(before <= documents->version_count);
-    version += documents->version_count;
-    version->sequence = posting->sequence;
-    version->position = position;
-    version->previous = before;
-    version->deleted = posting->type == WAL__FRAME_DOC_DELETE;
+    documents->versions[documents->version_count] =
+        (struct wal__doc_version){.sequence = posting->sequence,
+                                  .position = position,
+                                  .previous = before,
+                                  .deleted = posting->type == WAL__FRAME_DOC_DELETE};
     document->newest = documents->version_count;
     documents->version_count++;
     return WAL_OK;

@@ -53,18 +53,9 @@ static enum wal_status insert(struct wal__index_set *set, struct wal__index_slot
     uint32_t at = lower_bound(set, slot->id);
 
     WAL__ASSERT(at == set->count || set->slots[at].id > slot->id);
-    if (set->count == set->capacity) {
-        uint32_t capacity = set->capacity == 0 ? 16 : set->capacity * 2;
-        struct wal__index_slot *slots =
-            wal__heap_resize(set->env->heap, set->slots, capacity, sizeof(*slots));
-
-        if (slots == NULL) {
-            return WAL_ENOMEM;
-        }
-        set->slots = slots;
-        set->capacity = capacity;
+    if (!WAL__HEAP_GROW(set->env->heap, set->slots, set->count, set->capacity)) {
+        return WAL_ENOMEM;
     }
-    WAL__ASSERT(set->count < set->capacity);
     memmove(&set->slots[at + 1], &set->slots[at], (set->count - at) * sizeof(*slot));
     set->slots[at] = *slot;
     set->count++;

@@ -127,16 +127,12 @@ bool wal__lineage_find_sequence(const struct wal__lineage_view *view, uint64_t s
 static enum wal_status append_level(struct wal__lineage *lineage,
                                     const struct wal__lineage_level *level)
 {
-    struct wal__lineage_level *levels = wal__heap_grow_array(
-        lineage->heap, lineage->levels, lineage->count, &lineage->capacity, sizeof(*levels));
-
-    if (levels == NULL) {
+    if (!WAL__HEAP_GROW(lineage->heap, lineage->levels, lineage->count, lineage->capacity)) {
         return WAL_ENOMEM;
     }
-    lineage->levels = levels;
     WAL__ASSERT(lineage->count == 0 ||
-                levels[lineage->count - 1].fork_sequence < level->fork_sequence);
-    levels[lineage->count] = *level;
+                lineage->levels[lineage->count - 1].fork_sequence < level->fork_sequence);
+    lineage->levels[lineage->count] = *level;
     lineage->count++;
     return WAL_OK;
 }

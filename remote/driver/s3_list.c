@@ -88,14 +88,11 @@ static uint32_t bit(enum field field)
 static void begin_contents(struct reader *reader)
 {
     struct wal__s3_page *page = reader->page;
-    struct wal__s3_key *keys =
-        wal__heap_grow_array(page->heap, page->keys, page->count, &page->capacity, sizeof(*keys));
 
-    if (keys == NULL) {
+    if (!WAL__HEAP_GROW(page->heap, page->keys, page->count, page->capacity)) {
         stop(reader, WAL_ENOMEM, "no memory");
         return;
     }
-    page->keys = keys;
     page->keys[page->count] = (struct wal__s3_key){0};
     reader->seen &= ~(bit(FIELD_KEY) | bit(FIELD_SIZE));
 }

@@ -676,7 +676,9 @@ static const char *const outcome_names[SCHED_OUTCOMES] = {
     [SCHED_REPLACEMENTS] = "sessions created again",
     [SCHED_RETENTIONS] = "sessions moved to the trash",
     [SCHED_REMOVAL_CONFLICTS] = "removals of a session that had changed",
-    [SCHED_KEPT] = "entries that no removal had seen"};
+    [SCHED_KEPT] = "entries that no removal had seen",
+    [SCHED_RESTORED] = "redactions undone",
+    [SCHED_GONE] = "those of erased entries"};
 
 static void sched_print(const struct sched_counts *counts)
 {
@@ -733,7 +735,8 @@ static uint32_t sched_print_uncovered(const struct sched_counts *counts,
     for (uint32_t i = 0; i < SCHED_OUTCOMES; i++) {
         if ((i != SCHED_HEALED || heals) && (i != SCHED_BLOBS_READ || options->with_blobs) &&
             ((i != SCHED_COMPACTED && i != SCHED_COMPACTING) || options->compacts) &&
-            (i < SCHED_REPLACEMENTS || options->replaces)) {
+            (i < SCHED_REPLACEMENTS || i >= SCHED_RESTORED || options->replaces) &&
+            (i < SCHED_RESTORED || options->restores)) {
             missing += report_zero(counts->outcomes[i], "", outcome_names[i]);
         }
     }

@@ -37,6 +37,7 @@ struct sched_options {
     bool compacts;      /* processes compact the store too */
     bool folds;         /* a catalogue is written at each end of a segment */
     bool replaces;      /* processes remove a session that others append to */
+    bool restores;      /* processes redact entries, and undo that */
     bool prints_trace;  /* prints every call */
     /* Called as each process begins, or null. */
     void (*begins)(uint64_t seed);
@@ -111,6 +112,8 @@ enum sched_outcome {
     SCHED_RETENTIONS,        /* those that were moved to the trash */
     SCHED_REMOVAL_CONFLICTS, /* removals of a session that had changed */
     SCHED_KEPT,              /* its entries that had to be there at the end */
+    SCHED_RESTORED,          /* redactions that were undone */
+    SCHED_GONE,              /* those of entries that were erased */
     SCHED_OUTCOMES
 };
 

@@ -477,6 +477,8 @@ static void sched__step_compact(struct sched_process *process);
 
 static void sched__step_replace(struct sched_process *process);
 
+static void sched__step_restore(struct sched_process *process);
+
 static void run_step(struct sched_process *process)
 {
     const struct sched *sched = process->sched;
@@ -493,6 +495,8 @@ static void run_step(struct sched_process *process)
     }
     if (sched->options.compacts && sched__random(&process->read_random, COMPACT_ODDS) == 0) {
         sched__step_compact(process);
+    } else if (sched->options.restores && sched__random(&process->read_random, 2) == 0) {
+        sched__step_restore(process);
     } else if (sched->options.replaces && sched__random(&process->read_random, REPLACE_ODDS) == 0) {
         sched__step_replace(process);
     } else if (!is_updated && process->again != SCHED_NONE && random_below(process, 2) == 0) {
@@ -653,6 +657,90 @@ static void sched__step_compact(struct sched_process *process)
         check_refusals(process, &result);
     }
     sched->counts->outcomes[SCHED_COMPACTED] += result.rewritten;
+}
+
+/* --- script restore ------------------------------------------------------- */
+
+/*
+ * The step of a process that redacts an entry, or undoes that, while others do and one erases. The
+ * session is not of the ledger.
+ *
+ * Invariant: an entry that is shown has its content.
+ */
+
+enum {
+    HIDDEN_ENTRIES = 6
+};
+
+static const char hidden_text[] = "{\"text\":\"which is hidden and shown\"}";
+
+/* Undoes the redaction of an entry, which may not be redacted, or be erased. */
+static void undo(struct sched_process *process, struct wal_session *session, struct wal_slice id)
+{
+    struct wal_error error = {.struct_size = sizeof(error)};
+    struct sched_counts *counts = process->sched->counts;
+    enum wal_status status;
+
+    process->blocked_byte = 0;
+    status = wal_session_unredact(session, id, &error);
+    if (status == WAL_EREDACTED) {
+        counts->outcomes[SCHED_GONE]++;
+    } else if (status != WAL_ENOTFOUND &&
+               (status != WAL_ELOCKED || process->blocked_byte != WAL__LOCK_COMPACT) &&
+               sched__check_status(process, status, &error, "undoing a redaction")) {
+        counts->outcomes[SCHED_RESTORED]++;
+    }
+}
+
+static void change_hidden(struct sched_process *process, struct wal_session *session)
+{
+    struct wal_error error = {.struct_size = sizeof(error)};
+    struct wal_entry entry = {.struct_size = sizeof(entry),
+                              .type = ledger_slice("message"),
+                              .payload = ledger_slice(hidden_text)};
+    struct wal_entry found = {.struct_size = sizeof(found)};
+    enum wal_status status;
+    char id[16];
+
+    (void)snprintf(id, sizeof(id), "u%u",
+                   (unsigned)sched__random(&process->read_random, HIDDEN_ENTRIES));
+    entry.id = ledger_slice(id);
+    status = wal_append(session, &entry, 1, NULL, NULL, &error);
+    if (!sched__check_status(process, status, &error, "appending")) {
+        return;
+    }
+    if (sched__random(&process->read_random, 2) == 0) {
+        status = wal_session_redact(session, entry.id, ledger_slice(""), NULL, &error);
+        if (!sched__check_status(process, status, &error, "redacting")) {
+            return;
+        }
+    }
+    if (sched__random(&process->read_random, 2) == 0) {
+        undo(process, session, entry.id);
+    }
+    status = wal_entry_get(session, entry.id, &found, &error);
+    if (status != WAL_EREDACTED && sched__check_status(process, status, &error, "reading") &&
+        (found.payload.size != sizeof(hidden_text) - 1 ||
+         memcmp(found.payload.data, hidden_text, sizeof(hidden_text) - 1) != 0)) {
+        sched__fail(process->sched, "an entry is shown as %.*s", (int)found.payload.size,
+                    (const char *)found.payload.data);
+    }
+}
+
+static void sched__step_restore(struct sched_process *process)
+{
+    const struct wal_session_options options = {.struct_size = sizeof(options),
+                                                .id = ledger_slice("hidden")};
+    struct wal_error error = {.struct_size = sizeof(error)};
+    struct wal_session *session = NULL;
+    enum wal_status status;
+
+    process->blocked_byte = 0;
+    status = wal_session_open_or_create(process->store, &options, &session, NULL, &error);
+    if (sched__check_status(process, status, &error, "opening a session")) {
+        change_hidden(process, session);
+    }
+    wal_session_close(session);
 }
 
 /* --- script docs ---------------------------------------------------------- */

@@ -123,6 +123,19 @@ TEST(sched_compact_fold)
     assert_int_equal(sched_main("test_sched_compact_fold", &options), 0);
 }
 
+/* Processes redact entries and undo that, next to compactions that erase. */
+TEST(sched_restore)
+{
+    const struct sched_options options = {.seed = 11000000,
+                                          .processes = 2,
+                                          .few_switches = false,
+                                          .append_heals = true,
+                                          .compacts = true,
+                                          .restores = true};
+
+    assert_int_equal(sched_main("test_sched_restore", &options), 0);
+}
+
 /* An importer that deletes a session and creates it again, and a retainer that moves it to the
  * trash, while others append to it. */
 TEST(sched_replace)

@@ -6,16 +6,14 @@
  * around bytes of the input, then changes to the segment. What the scan passes on is unpacked and
  * walked: the walk and the search by offset must agree, and stay inside the records.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "format/bytes/assert.h"
 #include "format/bytes/crc32.h"
 #include "format/segment/frame.h"
 #include "format/segment/scan.h"
+#include "tests/fuzz/fuzz.h"
 #include "tests/lib/segment_image.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum {
     CAPACITY = 64 * 1024,

@@ -2,22 +2,11 @@
  * fuzz_bundle_fmt.c - decodes any bytes as the front of a bundle. Accepted rows are inside the
  * bundle, ascend, and encode to the same bytes.
  */
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "format/bytes/crc32.h"
 #include "format/index/bundle_fmt.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(int condition)
-{
-    if (!condition) {
-        abort();
-    }
-}
+#include "tests/fuzz/fuzz.h"
 
 static void check_table(const struct wal__bundle *bundle, struct wal__span bytes)
 {
@@ -35,15 +24,15 @@ static void check_table(const struct wal__bundle *bundle, struct wal__span bytes
         if (wal__bundle_table_next(&table, &file) != WAL__FMT_OK) {
             return;
         }
-        require(at >= bytes.data && at + WAL__BUNDLE_FILE_SIZE <= bytes.data + bytes.size);
-        require(file.file_class <= WAL__BUNDLE_PACK);
-        require(file.stored <= file.size);
+        check(at >= bytes.data && at + WAL__BUNDLE_FILE_SIZE <= bytes.data + bytes.size);
+        check(file.file_class <= WAL__BUNDLE_PACK);
+        check(file.stored <= file.size);
         sum += file.stored;
-        require(sum <= bundle->size);
+        check(sum <= bundle->size);
         wal__bundle_file_encode(&file, encoded);
-        require(memcmp(encoded, at, sizeof(encoded)) == 0);
+        check(memcmp(encoded, at, sizeof(encoded)) == 0);
     }
-    require(sum + WAL__BUNDLE_HEADER_SIZE + bytes.size == bundle->size);
+    check(sum + WAL__BUNDLE_HEADER_SIZE + bytes.size == bundle->size);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -53,7 +42,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uint8_t *copy = malloc(size == 0 ? 1 : size);
     struct wal__span table = {copy, 0};
 
-    require(copy != NULL);
+    check(copy != NULL);
     if (size > 0) {
         memcpy(copy, data, size);
     }
@@ -68,7 +57,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     if (wal__bundle_decode((struct wal__span){copy, size}, &bundle) == WAL__FMT_OK) {
         wal__bundle_encode(&bundle, encoded);
-        require(memcmp(encoded, copy, sizeof(encoded)) == 0);
+        check(memcmp(encoded, copy, sizeof(encoded)) == 0);
         table.data = copy + WAL__BUNDLE_HEADER_SIZE;
         table.size = size - WAL__BUNDLE_HEADER_SIZE;
         if (table.size > (size_t)bundle.file_count * WAL__BUNDLE_FILE_SIZE) {

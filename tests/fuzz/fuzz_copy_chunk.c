@@ -4,19 +4,10 @@
  * Decodes the input as a chunk, and as the parts of one, which a chunk compresses: every range that
  * they read is inside the input.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "convert/copy/copy.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void check(bool condition)
-{
-    if (!condition) {
-        abort();
-    }
-}
+#include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -2,32 +2,21 @@
  * fuzz_file_list.c - decodes any bytes as a checkpoint's list of files. An accepted list is inside
  * the input, is sorted, and encodes to the same bytes.
  */
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "format/index/file_list.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(int condition)
-{
-    if (!condition) {
-        abort();
-    }
-}
+#include "tests/fuzz/fuzz.h"
 
 static void check_file(const struct wal__file_record *file, const uint8_t *at)
 {
     size_t size = wal__file_record_size(file);
     uint8_t *encoded = malloc(size);
 
-    require(encoded != NULL);
-    require(file->path.data == at + size - file->path.size);
-    require(wal__file_path_is_normalized(file->path));
+    check(encoded != NULL);
+    check(file->path.data == at + size - file->path.size);
+    check(wal__file_path_is_normalized(file->path));
     wal__file_record_encode(file, encoded);
-    require(memcmp(encoded, at, size) == 0);
+    check(memcmp(encoded, at, size) == 0);
     free(encoded);
 }
 
@@ -38,12 +27,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct wal__file_record file;
     uint8_t head[64];
 
-    require(wal__file_list_head_size() <= sizeof(head));
+    check(wal__file_list_head_size() <= sizeof(head));
     if (wal__file_list_decode(bytes, &list) != WAL__FMT_OK) {
         return 0;
     }
     wal__file_list_encode_head(list.count, list.boot, head);
-    require(memcmp(head, data, wal__file_list_head_size()) == 0);
+    check(memcmp(head, data, wal__file_list_head_size()) == 0);
     while (list.remaining > 0) {
         const uint8_t *at = list.rest.data;
 
@@ -52,7 +41,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         }
         check_file(&file, at);
     }
-    require(list.rest.size == 0);
-    require(list.rest.data == data + size);
+    check(list.rest.size == 0);
+    check(list.rest.data == data + size);
     return 0;
 }

@@ -5,27 +5,16 @@
  * Input: salt (8 bytes), offset (8 bytes), then the segment from there on. The header is read as it
  * is, then with a checksum that holds, so that mutations get past rule 3.
  */
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "format/bytes/bytes.h"
 #include "format/bytes/crc32.h"
 #include "format/segment/frame.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/fuzz.h"
 
 enum {
     PREFIX_SIZE = 16
 };
-
-static void require(int condition)
-{
-    if (!condition) {
-        abort();
-    }
-}
 
 static enum wal__fmt read_frame(const uint8_t *at, size_t size, uint64_t salt, uint64_t offset)
 {
@@ -37,11 +26,11 @@ static enum wal__fmt read_frame(const uint8_t *at, size_t size, uint64_t salt, u
     if (fmt != WAL__FMT_OK) {
         return fmt;
     }
-    require(wal__frame_total_size(frame.stored_size) <= size);
+    check(wal__frame_total_size(frame.stored_size) <= size);
     again = frame;
     wal__frame_encode(&again, salt, offset, header);
-    require(memcmp(header, at, sizeof(header)) == 0);
-    require(again.header_crc == frame.header_crc);
+    check(memcmp(header, at, sizeof(header)) == 0);
+    check(again.header_crc == frame.header_crc);
     (void)wal__frame_chain_crc(0, &frame);
     return wal__frame_check_data(&frame, at + WAL__FRAME_SIZE);
 }
@@ -65,11 +54,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     copy = malloc(size);
-    require(copy != NULL);
+    check(copy != NULL);
     memcpy(copy, data, size);
     seed = wal__crc32_seed(salt, offset);
     wal__put32(copy, wal__crc32(seed, copy + 4, WAL__FRAME_SIZE - 4));
-    require(read_frame(copy, size, salt, offset) != WAL__FMT_HEADER_CRC);
+    check(read_frame(copy, size, salt, offset) != WAL__FMT_HEADER_CRC);
     free(copy);
     return 0;
 }

@@ -10,7 +10,6 @@
  */
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -19,18 +18,10 @@
 #include "agentwal/import.h"
 #include "format/json/json_scan.h"
 #include "format/payload/message_text.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/fuzz.h"
 
 static const char database_magic[] = "SQLite format 3";
 static char folder[] = "/dev/shm/agentwal-fuzz.XXXXXX";
-
-static void check(bool condition)
-{
-    if (!condition) {
-        abort();
-    }
-}
 
 /* --- reading ------------------------------------------------------------- */
 

@@ -7,9 +7,6 @@
  * Input: one byte that says which, then the bytes. They are read as they are, then with every
  * checksum made right, so that mutations get past them.
  */
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "agentwal/replica.h"
@@ -17,8 +14,7 @@
 #include "format/bytes/bytes.h"
 #include "format/bytes/crc32.h"
 #include "format/index/index_fmt.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/fuzz.h"
 
 enum {
     INDEX_BODY_CRC = 104,
@@ -27,13 +23,6 @@ enum {
     CATALOGUE_TABLE_CRC = 64,
     CATALOGUE_CRC = 124
 };
-
-static void require(int condition)
-{
-    if (!condition) {
-        abort();
-    }
-}
 
 static int is_inside(struct wal__span part, struct wal__span whole)
 {
@@ -50,13 +39,13 @@ static void check_summary(const struct wal__index *index, const struct wal__summ
     size_t size = wal__summary_text_size(summary);
     struct wal__span all = {summary->id.data, size};
 
-    require(size <= sizeof(texts));
-    require(is_inside(all, index->texts));
-    require(wal__summary_is_valid(summary));
+    check(size <= sizeof(texts));
+    check(is_inside(all, index->texts));
+    check(wal__summary_is_valid(summary));
     wal__summary_encode(summary, (uint32_t)(summary->id.data - index->texts.data), encoded, texts);
-    require(memcmp(encoded, at, sizeof(encoded)) == 0);
-    require(memcmp(texts, all.data, size) == 0);
-    require(wal__summary_number(at) == summary->number);
+    check(memcmp(encoded, at, sizeof(encoded)) == 0);
+    check(memcmp(texts, all.data, size) == 0);
+    check(wal__summary_number(at) == summary->number);
 }
 
 /* As the indexes that a remote has, of either stream, one after the other. */
@@ -78,8 +67,8 @@ static void read_index(struct wal__span bytes)
 
         if (wal__index_summary(&index, i, &summary) == WAL__FMT_OK) {
             check_summary(&index, &summary, at);
-            require((uint64_t)summary.first_posting + summary.posting_count <=
-                    index.header.posting_count);
+            check((uint64_t)summary.first_posting + summary.posting_count <=
+                  index.header.posting_count);
         }
         (void)wal__index_find(&index, wal__summary_number(at), &summary);
     }
@@ -90,7 +79,7 @@ static void read_index(struct wal__span bytes)
 
         wal__posting_decode(at, &posting);
         wal__posting_encode(&posting, encoded);
-        require(memcmp(encoded, at, sizeof(encoded)) == 0);
+        check(memcmp(encoded, at, sizeof(encoded)) == 0);
     }
 }
 
@@ -111,11 +100,11 @@ static enum wal_status append(void *ctx, uint64_t offset, const void *data, size
     struct wal__buf *out = ctx;
 
     if (offset < out->size) { /* the header, last */
-        require(offset == 0 && size <= out->size);
+        check(offset == 0 && size <= out->size);
         memcpy(out->data, data, size);
         return WAL_OK;
     }
-    require(offset == out->size);
+    check(offset == out->size);
     return wal__buf_append(out, data, size);
 }
 
@@ -128,7 +117,7 @@ static void list(const struct wal__catalogue *catalogue, const struct wal__catal
         return;
     }
     while (wal__catalogue_iter_next(&cursor, catalogue, &summary) == WAL_OK) {
-        require(wal__summary_is_valid(&summary));
+        check(wal__summary_is_valid(&summary));
     }
     wal__catalogue_iter_deinit(&cursor);
 }
@@ -147,14 +136,14 @@ static void ask(struct wal__catalogue *catalogue)
         if (wal__catalogue_get(catalogue, number, &summary) != WAL_OK) {
             continue;
         }
-        require(summary.number == number);
+        check(summary.number == number);
         filter.cwd = summary.cwd;
         list(catalogue, &filter);
         if (wal__catalogue_find(catalogue, summary.id, &summary) != WAL_OK || number % 2 == 0) {
             continue;
         }
         if (wal__catalogue_put(catalogue, &summary) == WAL_OK) {
-            require(wal__catalogue_get(catalogue, summary.number, &summary) == WAL_OK);
+            check(wal__catalogue_get(catalogue, summary.number, &summary) == WAL_OK);
         }
     }
     list(catalogue, &all);
@@ -179,9 +168,9 @@ static void read_snapshot(struct wal__span bytes)
     ask(&catalogue);
     wal__buf_init(&out, &wal__heap_libc);
     if (wal__catalogue_write(&catalogue, &snapshot->header, append, &out) == WAL_OK) {
-        require(wal__snapshot_open(&wal__heap_libc, (struct wal__span){out.data, out.size},
-                                   snapshot->header.uuid, &again) == WAL_OK);
-        require(again->header.session_count <= snapshot->header.session_count);
+        check(wal__snapshot_open(&wal__heap_libc, (struct wal__span){out.data, out.size},
+                                 snapshot->header.uuid, &again) == WAL_OK);
+        check(again->header.session_count <= snapshot->header.session_count);
         wal__snapshot_release(again);
     }
     wal__buf_deinit(&out);
@@ -222,7 +211,7 @@ static void read_header(struct wal__span bytes)
         return;
     }
     wal__catalogue_header_encode(&header, encoded);
-    require(memcmp(encoded, bytes.data, sizeof(encoded)) == 0);
+    check(memcmp(encoded, bytes.data, sizeof(encoded)) == 0);
 }
 
 /* ------------------------------------------------------ pack index --- */
@@ -237,7 +226,7 @@ static void read_pack_index(struct wal__span bytes)
     if (wal__pack_index_decode(bytes, &index) != WAL__FMT_OK) {
         return;
     }
-    require(bytes.size == wal__pack_index_size(index.header.posting_count));
+    check(bytes.size == wal__pack_index_size(index.header.posting_count));
     for (uint32_t i = 0; i < index.header.posting_count; i++) {
         memcpy(digest.bytes, index.digests + (size_t)i * WAL__DIGEST_SIZE, WAL__DIGEST_SIZE);
         (void)wal__pack_index_find(&index, &digest, &offset);
@@ -256,7 +245,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
     copy = malloc(size);
-    require(copy != NULL);
+    check(copy != NULL);
     memcpy(copy, data, size);
 
     struct wal__span bytes = {data + 1, size - 1};

@@ -5,22 +5,13 @@
  * text is no JSON, that its result is JSON within the bound, and that merging once more changes
  * nothing; and that the beginning of a message is trimmed text of JSON.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "format/json/json_merge.h"
 #include "format/json/json_scan.h"
 #include "format/json/json_text.h"
 #include "format/payload/first_text.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void check(bool condition)
-{
-    if (!condition) {
-        abort();
-    }
-}
+#include "tests/fuzz/fuzz.h"
 
 static uint8_t *allocate(size_t size)
 {

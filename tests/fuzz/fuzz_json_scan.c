@@ -5,20 +5,11 @@
  * and one offset; each value's span is a text itself; each string survives unescaping and escaping.
  * An input is free of structure: all of it is the text.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "format/json/json_scan.h"
 #include "format/json/json_text.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void check(bool condition)
-{
-    if (!condition) {
-        abort();
-    }
-}
+#include "tests/fuzz/fuzz.h"
 
 static uint8_t *allocate(size_t size)
 {

@@ -5,19 +5,10 @@
  * counting keep the difference of the lines, that the least numbers are not more than git's, that
  * they are the same both ways round, and that equal contents have no changes.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "engine/files/numstat.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void check(bool condition)
-{
-    if (!condition) {
-        abort();
-    }
-}
+#include "tests/fuzz/fuzz.h"
 
 static uint64_t lines_of(struct wal__span content)
 {

@@ -5,28 +5,17 @@
  * Input: the frame's type (1 byte), then the payload. Type 130 is SESSION of format version 0,
  * which is only read.
  */
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "format/segment/frame.h"
 #include "format/segment/record.h"
 #include "format/segment/record_blob.h"
 #include "format/segment/segment_fmt.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/fuzz.h"
 
 enum {
     SESSION_0 = 128 + WAL__FRAME_SESSION
 };
-
-static void require(int condition)
-{
-    if (!condition) {
-        abort();
-    }
-}
 
 static void try_open(struct wal__span payload, uint8_t *again)
 {
@@ -36,13 +25,13 @@ static void try_open(struct wal__span payload, uint8_t *again)
     if (wal__open_record_decode(payload, &open) != WAL__FMT_OK) {
         return;
     }
-    require(open.damage_count <= WAL__DAMAGE_MAX);
+    check(open.damage_count <= WAL__DAMAGE_MAX);
     for (uint32_t i = 0; i < open.damage_count; i++) {
         damage[i] = wal__open_record_damage(&open, i);
     }
-    require(wal__open_record_size(open.damage_count) == payload.size);
+    check(wal__open_record_size(open.damage_count) == payload.size);
     wal__open_record_encode(&open, damage, again);
-    require(memcmp(again, payload.data, payload.size) == 0);
+    check(memcmp(again, payload.data, payload.size) == 0);
 }
 
 static void try_session(struct wal__span payload, uint8_t *again)
@@ -50,9 +39,9 @@ static void try_session(struct wal__span payload, uint8_t *again)
     struct wal__session_record session;
 
     if (wal__session_record_decode(payload, WAL__FORMAT_VERSION, &session) == WAL__FMT_OK) {
-        require(wal__session_record_size(&session) == payload.size);
+        check(wal__session_record_size(&session) == payload.size);
         wal__session_record_encode(&session, again);
-        require(memcmp(again, payload.data, payload.size) == 0);
+        check(memcmp(again, payload.data, payload.size) == 0);
     }
 }
 
@@ -64,14 +53,14 @@ static void try_session_0(struct wal__span payload)
     if (wal__session_record_decode(payload, 0, &session) != WAL__FMT_OK) {
         return;
     }
-    require(session.schema_version == 0 && session.title.size == 0);
-    require(session.created_ms % 1000 == 0);
-    require(session.id.data + session.id.size == session.cwd.data);
-    require(session.cwd.data + session.cwd.size == session.project.data);
-    require(session.project.data + session.project.size == session.parent_id.data);
-    require(session.parent_id.data + session.parent_id.size == session.source.data);
-    require(session.source.data + session.source.size == session.metadata.data);
-    require(session.metadata.data + session.metadata.size == payload.data + payload.size);
+    check(session.schema_version == 0 && session.title.size == 0);
+    check(session.created_ms % 1000 == 0);
+    check(session.id.data + session.id.size == session.cwd.data);
+    check(session.cwd.data + session.cwd.size == session.project.data);
+    check(session.project.data + session.project.size == session.parent_id.data);
+    check(session.parent_id.data + session.parent_id.size == session.source.data);
+    check(session.source.data + session.source.size == session.metadata.data);
+    check(session.metadata.data + session.metadata.size == payload.data + payload.size);
 }
 
 static void try_entry(struct wal__span payload, uint8_t *again)
@@ -79,10 +68,10 @@ static void try_entry(struct wal__span payload, uint8_t *again)
     struct wal__entry_record entry;
 
     if (wal__entry_record_decode(payload, &entry) == WAL__FMT_OK) {
-        require(wal__entry_record_size(&entry) == payload.size);
+        check(wal__entry_record_size(&entry) == payload.size);
         wal__entry_record_encode(&entry, again);
-        require(memcmp(again, payload.data, payload.size) == 0);
-        require(wal__kind_name(wal__kind_from_name(entry.type)).size <= entry.type.size);
+        check(memcmp(again, payload.data, payload.size) == 0);
+        check(wal__kind_name(wal__kind_from_name(entry.type)).size <= entry.type.size);
     }
 }
 
@@ -91,9 +80,9 @@ static void try_fork(struct wal__span payload, uint8_t *again)
     struct wal__fork_record fork;
 
     if (wal__fork_record_decode(payload, &fork) == WAL__FMT_OK) {
-        require(wal__fork_record_size(&fork) == payload.size);
+        check(wal__fork_record_size(&fork) == payload.size);
         wal__fork_record_encode(&fork, again);
-        require(memcmp(again, payload.data, payload.size) == 0);
+        check(memcmp(again, payload.data, payload.size) == 0);
     }
 }
 
@@ -102,9 +91,9 @@ static void try_head(struct wal__span payload, uint8_t *again)
     struct wal__head_record head;
 
     if (wal__head_record_decode(payload, &head) == WAL__FMT_OK) {
-        require(wal__head_record_size(&head) == payload.size);
+        check(wal__head_record_size(&head) == payload.size);
         wal__head_record_encode(&head, again);
-        require(memcmp(again, payload.data, payload.size) == 0);
+        check(memcmp(again, payload.data, payload.size) == 0);
     }
 }
 
@@ -113,9 +102,9 @@ static void try_doc(struct wal__span payload, uint8_t *again)
     struct wal__doc_record doc;
 
     if (wal__doc_record_decode(payload, &doc) == WAL__FMT_OK) {
-        require(wal__doc_record_size(&doc) == payload.size);
+        check(wal__doc_record_size(&doc) == payload.size);
         wal__doc_record_encode(&doc, again);
-        require(memcmp(again, payload.data, payload.size) == 0);
+        check(memcmp(again, payload.data, payload.size) == 0);
     }
 }
 
@@ -124,9 +113,9 @@ static void try_redact(struct wal__span payload, uint8_t *again)
     struct wal__redact_record redact;
 
     if (wal__redact_record_decode(payload, &redact) == WAL__FMT_OK) {
-        require(wal__redact_record_size(&redact) == payload.size);
+        check(wal__redact_record_size(&redact) == payload.size);
         wal__redact_record_encode(&redact, again);
-        require(memcmp(again, payload.data, payload.size) == 0);
+        check(memcmp(again, payload.data, payload.size) == 0);
     }
 }
 
@@ -138,13 +127,13 @@ static void try_commit(struct wal__span payload, uint8_t *again)
     if (wal__commit_record_decode(payload, &commit) != WAL__FMT_OK) {
         return;
     }
-    require(commit.session_count <= WAL__COMMIT_SESSIONS_MAX);
+    check(commit.session_count <= WAL__COMMIT_SESSIONS_MAX);
     for (uint32_t i = 0; i < commit.session_count; i++) {
         sessions[i] = wal__commit_record_session(&commit, i);
     }
-    require(wal__commit_record_size(commit.session_count) == payload.size);
+    check(wal__commit_record_size(commit.session_count) == payload.size);
     wal__commit_record_encode(&commit, sessions, again);
-    require(memcmp(again, payload.data, payload.size) == 0);
+    check(memcmp(again, payload.data, payload.size) == 0);
 }
 
 static void try_seal(struct wal__span payload, uint8_t *again)
@@ -153,7 +142,7 @@ static void try_seal(struct wal__span payload, uint8_t *again)
 
     if (wal__seal_record_decode(payload, &seal) == WAL__FMT_OK) {
         wal__seal_record_encode(&seal, again);
-        require(memcmp(again, payload.data, payload.size) == 0);
+        check(memcmp(again, payload.data, payload.size) == 0);
     }
 }
 
@@ -172,11 +161,11 @@ static void walk_blocks(const struct wal__chunk_record *chunk)
         if (wal__chunk_block_decode(&data, part, &block) != WAL__FMT_OK) {
             return;
         }
-        require(block.stored.data == at + WAL__CHUNK_BLOCK_HEAD);
-        require(block.stored.data + block.stored_size == data.data);
-        require(block.stored_size <= part);
+        check(block.stored.data == at + WAL__CHUNK_BLOCK_HEAD);
+        check(block.stored.data + block.stored_size == data.data);
+        check(block.stored_size <= part);
         wal__chunk_block_encode_head(&block, head);
-        require(memcmp(head, at, sizeof(head)) == 0);
+        check(memcmp(head, at, sizeof(head)) == 0);
         left -= part;
     }
 }
@@ -188,9 +177,9 @@ static void try_chunk(struct wal__span payload, uint8_t *again)
     if (wal__chunk_record_decode(payload, &chunk) != WAL__FMT_OK) {
         return;
     }
-    require(wal__chunk_record_size(&chunk) == payload.size);
-    require(chunk.size <= WAL__CHUNK_MAX);
-    require(memcmp(payload.data, again, wal__chunk_record_encode_head(&chunk, again)) == 0);
+    check(wal__chunk_record_size(&chunk) == payload.size);
+    check(chunk.size <= WAL__CHUNK_MAX);
+    check(memcmp(payload.data, again, wal__chunk_record_encode_head(&chunk, again)) == 0);
     if (chunk.encoding == WAL__CHUNK_DELTA) {
         walk_blocks(&chunk);
     }
@@ -201,9 +190,9 @@ static void try_blob(struct wal__span payload, uint8_t *again)
     struct wal__blob_record blob;
 
     if (wal__blob_record_decode(payload, &blob) == WAL__FMT_OK) {
-        require(wal__blob_record_size(&blob) == payload.size);
+        check(wal__blob_record_size(&blob) == payload.size);
         wal__blob_record_encode(&blob, again);
-        require(memcmp(again, payload.data, payload.size) == 0);
+        check(memcmp(again, payload.data, payload.size) == 0);
     }
 }
 
@@ -218,7 +207,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     payload.data = data + 1;
     payload.size = size - 1;
     again = malloc(size);
-    require(again != NULL);
+    check(again != NULL);
     switch (data[0]) {
     case WAL__FRAME_OPEN:
         try_open(payload, again);

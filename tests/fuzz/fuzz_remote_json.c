@@ -4,19 +4,10 @@
  *
  * What is decoded is encoded again, and decoded to the same.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "remote/layout/layout.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void check(bool condition)
-{
-    if (!condition) {
-        abort();
-    }
-}
+#include "tests/fuzz/fuzz.h"
 
 static struct wal_slice slice_of(const struct wal__buf *buf)
 {

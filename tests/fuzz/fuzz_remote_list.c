@@ -4,19 +4,10 @@
  * Keys are terminated texts inside the names of the page, a token is a terminated text, and a code
  * has letters and digits alone.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "remote/driver/s3_list.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void check(bool condition)
-{
-    if (!condition) {
-        abort();
-    }
-}
+#include "tests/fuzz/fuzz.h"
 
 static void check_page(const struct wal__s3_page *page)
 {

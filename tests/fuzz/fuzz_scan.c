@@ -7,13 +7,11 @@
  * promises are asserted: the sink sees valid frames alone, ascending, once, inside the segment; a
  * second pass answers the same; and the end that was found is an end when it is scanned from there.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "format/bytes/assert.h"
+#include "tests/fuzz/fuzz.h"
 #include "tests/lib/segment_image.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum {
     CAPACITY = 64 * 1024,

@@ -7,25 +7,16 @@
  * inside the snippet.
  */
 #include <sqlite3.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "search/index/database.h"
 #include "search/text/matcher.h"
 #include "search/text/tokenizer.h"
+#include "tests/fuzz/fuzz.h"
 
 enum {
     INPUT_MAX = 1 << 14
 };
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void check(bool condition)
-{
-    if (!condition) {
-        abort();
-    }
-}
 
 static void check_pieces(const uint8_t *data, size_t size)
 {

@@ -5,16 +5,12 @@
  * Input: the first bytes of the structure; zeros follow. Each is decoded unchanged, then with a
  * valid checksum, so that mutations pass that check.
  */
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "format/bytes/bytes.h"
 #include "format/bytes/crc32.h"
 #include "format/segment/segment_fmt.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "tests/fuzz/fuzz.h"
 
 #define SALT           UINT64_C(0x1122334455667788)
 #define TRAILER_OFFSET UINT64_C(1048512)
@@ -26,13 +22,6 @@ enum {
     TRAILER_CRC = 60
 };
 
-static void require(int condition)
-{
-    if (!condition) {
-        abort();
-    }
-}
-
 static void read_manifest(const uint8_t *block)
 {
     uint8_t again[WAL__MANIFEST_SLOT_SIZE];
@@ -40,7 +29,7 @@ static void read_manifest(const uint8_t *block)
 
     if (wal__manifest_decode(block, &manifest) == WAL__FMT_OK) {
         wal__manifest_encode(&manifest, again);
-        require(memcmp(again, block, MANIFEST_CRC + 4) == 0);
+        check(memcmp(again, block, MANIFEST_CRC + 4) == 0);
     }
 }
 
@@ -51,12 +40,12 @@ static void read_header(const uint8_t *block)
     enum wal__fmt fmt = wal__segment_header_decode(block, &header);
     int copies = wal__segment_header_copies(block);
 
-    require(copies >= 0 && copies <= 2);
-    require(fmt != WAL__FMT_OK || copies > 0);
+    check(copies >= 0 && copies <= 2);
+    check(fmt != WAL__FMT_OK || copies > 0);
     if (fmt == WAL__FMT_OK) {
         wal__segment_header_encode(&header, again);
-        require(memcmp(again, block, HEADER_CRC + 4) == 0 ||
-                memcmp(again, block + WAL__SEGMENT_HEADER_COPY, HEADER_CRC + 4) == 0);
+        check(memcmp(again, block, HEADER_CRC + 4) == 0 ||
+              memcmp(again, block + WAL__SEGMENT_HEADER_COPY, HEADER_CRC + 4) == 0);
     }
 }
 
@@ -67,7 +56,7 @@ static void read_trailer(const uint8_t *block)
 
     if (wal__trailer_decode(block, SALT, TRAILER_OFFSET, &trailer) == WAL__FMT_OK) {
         wal__trailer_encode(&trailer, SALT, TRAILER_OFFSET, again);
-        require(memcmp(again, block, sizeof(again)) == 0);
+        check(memcmp(again, block, sizeof(again)) == 0);
     }
 }
 
@@ -91,7 +80,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     uint8_t *block = calloc(1, BLOCK_SIZE);
 
-    require(block != NULL);
+    check(block != NULL);
     if (size > BLOCK_SIZE) {
         size = BLOCK_SIZE;
     }

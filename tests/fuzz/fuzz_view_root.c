@@ -2,22 +2,11 @@
  * fuzz_view_root.c - decodes any bytes as an entry of the list of roots of views. An accepted one
  * is inside the input, valid, and encodes to the same bytes.
  */
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "format/bytes/crc32.h"
 #include "format/index/view_root.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void require(int condition)
-{
-    if (!condition) {
-        abort();
-    }
-}
+#include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -26,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char name[WAL__VIEW_ROOT_NAME + 1];
     uint8_t *copy = malloc(size == 0 ? 1 : size);
 
-    require(copy != NULL);
+    check(copy != NULL);
     if (size > 0) {
         memcpy(copy, data, size);
     }
@@ -37,13 +26,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         memcpy(copy + 8, &crc, sizeof(crc));
     }
     if (wal__view_root_decode((struct wal__span){copy, size}, &root) == WAL__FMT_OK) {
-        require(wal__view_root_is_valid(&root));
-        require(root.dialect.data == copy + WAL__VIEW_ROOT_HEAD);
-        require(root.path.data + root.path.size == copy + size);
-        require(wal__view_root_encode(&root, encoded) == size);
-        require(memcmp(encoded, copy, size) == 0);
+        check(wal__view_root_is_valid(&root));
+        check(root.dialect.data == copy + WAL__VIEW_ROOT_HEAD);
+        check(root.path.data + root.path.size == copy + size);
+        check(wal__view_root_encode(&root, encoded) == size);
+        check(memcmp(encoded, copy, size) == 0);
         wal__view_root_name(&root, name);
-        require(wal__view_root_is_name(name));
+        check(wal__view_root_is_name(name));
     }
     free(copy);
     return 0;

@@ -14,17 +14,14 @@
 #include <dirent.h>
 #include <errno.h>
 #include <signal.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "tests/fuzz/fuzz.h"
 #include "tests/lib/rng.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* The sanitizer runtimes call it before they exit; absent without them. */
 extern void __sanitizer_set_death_callback(void (*callback)(void)) __attribute__((weak));

@@ -398,13 +398,6 @@ enum {
     SLACK_MS = 60000 /* that a commit takes, at most */
 };
 
-static void on_death(void *arg)
-{
-    struct differential *run = arg;
-
-    longjmp(run->death, 1);
-}
-
 /* True: the process died before it answered. */
 static bool crashes_in_submit(struct differential *run, struct differential_request *given)
 {
@@ -415,7 +408,7 @@ static bool crashes_in_submit(struct differential *run, struct differential_requ
                               .after = differential_random(run, CALLS)};
 
     sim_process_add_fault(run->process, &fault);
-    sim_process_on_death(run->process, on_death, run);
+    sim_process_on_death(run->process, sim_jump, &run->death);
     if (setjmp(run->death) != 0) {
         return true;
     }
@@ -783,7 +776,7 @@ static bool fails_to_compact(struct differential *run)
     struct sim_fault fault = choose_fault(run);
 
     sim_process_add_fault(run->process, &fault);
-    sim_process_on_death(run->process, on_death, run);
+    sim_process_on_death(run->process, sim_jump, &run->death);
     if (setjmp(run->death) != 0) {
         return true;
     }

@@ -4,6 +4,7 @@
  * process has no file, lock or map, and changes nothing. One thread at a time.
  */
 #include <errno.h>
+#include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -280,6 +281,11 @@ void sim_process_set_id(struct sim_process *process, uint32_t id)
 const struct wal__io *sim_process_io(struct sim_process *process)
 {
     return &process->io;
+}
+
+void sim_jump(void *target)
+{
+    longjmp(*(jmp_buf *)target, 1);
 }
 
 void sim_process_on_death(struct sim_process *process, void (*call)(void *arg), void *arg)

@@ -139,6 +139,8 @@ bool sim_process_is_dead(const struct sim_process *process);
 /* Called when a fault below has killed the process; it may longjmp. Without it, or when it returns,
  * the call answers WAL_EIO. */
 void sim_process_on_death(struct sim_process *process, void (*call)(void *arg), void *arg);
+/* Such a call, for a jmp_buf: setjmp() returns 1. */
+void sim_jump(void *target);
 /* Called in wait() while the word is as expected: the place to let another process run. */
 void sim_process_on_wait(struct sim_process *process, void (*call)(void *arg), void *arg);
 

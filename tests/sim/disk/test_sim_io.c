@@ -459,11 +459,6 @@ SIM_TEST(sim_process__kill_before_a_call_prevents_it)
     assert_false(sim_file_exists(m->disk, "a"));
 }
 
-static void jump(void *arg)
-{
-    longjmp(*(jmp_buf *)arg, 1);
-}
-
 static enum wal_status make_another(void *arg, const char *name)
 {
     struct machine *m = arg;
@@ -479,7 +474,7 @@ SIM_TEST(sim_process__death_may_longjmp_out_of_a_call)
 
     close_file(m, make(m, "a"));
     close_file(m, make(m, "b"));
-    sim_process_on_death(m->process, jump, &target);
+    sim_process_on_death(m->process, sim_jump, &target);
     sim_process_add_fault(
         m->process, &(struct sim_fault){.call = SIM_MAKE_DIRECTORY, .effect = SIM_KILL_AFTER});
     if (setjmp(target) == 0) {

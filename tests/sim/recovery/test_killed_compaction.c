@@ -22,12 +22,6 @@ enum {
 
 static jmp_buf death;
 
-static void on_death(void *arg)
-{
-    (void)arg;
-    longjmp(death, 1);
-}
-
 static struct wal_store *open_store(struct sim_process *process, const struct wal__heap *heap,
                                     uint32_t flags)
 {
@@ -186,7 +180,7 @@ static bool kill_at(struct sim_process *process, struct wal_store *store, enum s
     const struct sim_fault fault = {.call = call, .effect = SIM_KILL_AFTER, .after = nth};
 
     sim_process_add_fault(process, &fault);
-    sim_process_on_death(process, on_death, NULL);
+    sim_process_on_death(process, sim_jump, &death);
     if (setjmp(death) != 0) {
         return true;
     }
@@ -316,7 +310,7 @@ static bool kill_redaction_at(struct sim_process *process, struct wal_session *s
     const struct sim_fault fault = {.call = SIM_ANY, .effect = SIM_KILL_BEFORE, .after = nth};
 
     sim_process_add_fault(process, &fault);
-    sim_process_on_death(process, on_death, NULL);
+    sim_process_on_death(process, sim_jump, &death);
     if (setjmp(death) != 0) {
         return true;
     }

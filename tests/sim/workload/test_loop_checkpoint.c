@@ -392,12 +392,6 @@ static void ignore_leaks(enum sim_effect effect, bool begins)
     }
 }
 
-static void on_death(void *arg)
-{
-    (void)arg;
-    longjmp(died, 1);
-}
-
 /* One step with its nth call struck; false when there were fewer calls. */
 static bool inject(struct sim_disk *disk, uint32_t rank, uint32_t way, uint64_t nth)
 {
@@ -413,7 +407,7 @@ static bool inject(struct sim_disk *disk, uint32_t rank, uint32_t way, uint64_t 
     assert_ok(start(&machine, false));
     prepare(disk, &steps[rank]);
     fault.after = nth;
-    sim_process_on_death(machine.process, on_death, NULL);
+    sim_process_on_death(machine.process, sim_jump, &died);
     sim_process_add_fault(machine.process, &fault);
     ignore_leaks(fault.effect, true);
     if (setjmp(died) == 0) {

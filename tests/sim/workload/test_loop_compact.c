@@ -385,13 +385,6 @@ static enum wal_status compact(struct workload *workload, bool is_faulty)
     return status;
 }
 
-static void on_death(void *arg)
-{
-    struct workload *workload = arg;
-
-    longjmp(workload->death, 1);
-}
-
 /* True: the fault struck. */
 static bool cut_short(struct workload *copy, const struct sim_fault *fault)
 {
@@ -401,7 +394,7 @@ static bool cut_short(struct workload *copy, const struct sim_fault *fault)
     assert_ok(workload_open(copy, 0));
     memset(sim_process_counts(actor->process), 0, sizeof(struct sim_counts));
     sim_process_add_fault(actor->process, fault);
-    sim_process_on_death(actor->process, on_death, copy);
+    sim_process_on_death(actor->process, sim_jump, &copy->death);
     if (setjmp(copy->death) != 0) {
         workload_kill(copy, 0);
         return true;

@@ -136,17 +136,10 @@ static void note_sync(void *arg, const struct sim_event *event)
 
 /* --- processes ----------------------------------------------------------- */
 
-static void on_death(void *arg)
-{
-    struct world *world = arg;
-
-    longjmp(world->death, 1);
-}
-
 static void start(struct world *world)
 {
     world->process = sim_process_create(world->disk);
-    sim_process_on_death(world->process, on_death, world);
+    sim_process_on_death(world->process, sim_jump, &world->death);
     arena_heap_init(&world->arena);
     faulty_heap_init(&world->heap, &world->arena.heap);
     world->store = NULL;

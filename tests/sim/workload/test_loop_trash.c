@@ -179,13 +179,6 @@ static enum where find(struct sim_disk *disk)
     return is_listed ? LISTED : is_trashed ? TRASHED : DELETED;
 }
 
-static void on_death(void *arg)
-{
-    struct machine *machine = arg;
-
-    longjmp(machine->death, 1);
-}
-
 /* Runs the act with the fault. *status: what it answered; *died: it did not. True: the fault
  * struck. */
 static bool cut_short(struct machine *machine, enum act what, const struct sim_fault *fault,
@@ -200,7 +193,7 @@ static bool cut_short(struct machine *machine, enum act what, const struct sim_f
     *died = false;
     memset(sim_process_counts(machine->process), 0, sizeof(struct sim_counts));
     sim_process_add_fault(machine->process, fault);
-    sim_process_on_death(machine->process, on_death, machine);
+    sim_process_on_death(machine->process, sim_jump, &machine->death);
     if (setjmp(machine->death) != 0) {
         *died = true;
         stop(machine);

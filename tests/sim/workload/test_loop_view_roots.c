@@ -133,13 +133,6 @@ static struct sim_disk *prepare(unsigned entries)
     return machine.disk;
 }
 
-static void on_death(void *arg)
-{
-    struct machine *machine = arg;
-
-    longjmp(machine->death, 1);
-}
-
 /* *status: what the call answered; *died: it did not. True: the fault
  * struck. */
 static bool cut_short(struct machine *machine, unsigned which, const struct sim_fault *fault,
@@ -150,7 +143,7 @@ static bool cut_short(struct machine *machine, unsigned which, const struct sim_
     start(machine);
     *died = false;
     sim_process_add_fault(machine->process, fault);
-    sim_process_on_death(machine->process, on_death, machine);
+    sim_process_on_death(machine->process, sim_jump, &machine->death);
     if (setjmp(machine->death) != 0) {
         *died = true;
         stop(machine);

@@ -212,12 +212,6 @@ static struct sim_disk *make_disk_to_erase(void)
     return disk;
 }
 
-static void on_death(void *arg)
-{
-    (void)arg;
-    longjmp(death, 1);
-}
-
 /* A compaction by a process that the fault strikes. False: it did not. */
 static bool compact_with_fault(struct sim_disk *disk, const struct sim_fault *fault)
 {
@@ -228,7 +222,7 @@ static bool compact_with_fault(struct sim_disk *disk, const struct sim_fault *fa
 
     arena_heap_init(&arena);
     store = open_store_with(process, &arena.heap, 0);
-    sim_process_on_death(process, on_death, NULL);
+    sim_process_on_death(process, sim_jump, &death);
     sim_process_add_fault(process, fault);
     if (setjmp(death) == 0) {
         (void)!try_compact(store);

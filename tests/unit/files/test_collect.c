@@ -87,6 +87,7 @@ static struct kit_work begin(void)
     failing = NULL;
     changes_left = 0;
     assert_ok(wal__store_open("store", &options, &wal__heap_libc, &io, &work.store, NULL));
+    (void)kit_keep(work.store);
     work.session = kit_session(work.store, "s");
     atomic_store(&opens, 0);
     return work;
@@ -119,7 +120,6 @@ KIT_TEST(collect__unchanged_files_are_not_read_again)
     assert_string_equal(kit_files(&work, work.session, "2"), "a=1 b=2 c=3 none-");
     assert_string_equal(kit_diff(work.session, "3", ""), "");
     assert_int_equal(opened(), 0);
-    kit_work_end(&work);
 }
 
 static void make_old(const struct kit_work *work, const char *path)
@@ -181,7 +181,6 @@ KIT_TEST(collect__reused_content_must_be_in_the_store)
     assert_memory_equal(files.items[0].digest.bytes, digest.bytes, WAL__DIGEST_SIZE);
     wal__files_deinit(&files);
     wal__files_deinit(&earlier);
-    kit_work_end(&work);
 }
 
 /* The times of a file that was new may be all that a loss of power left. */
@@ -200,7 +199,6 @@ KIT_TEST(collect__fresh_file_of_another_boot_is_read_again)
     assert_int_equal(opened(), 2);
     kit_checkpoint(&work, "3", "a b");
     assert_int_equal(opened(), 0);
-    kit_work_end(&work);
 }
 
 /* What the checkpoint has already is still of the boot before. */
@@ -217,7 +215,6 @@ KIT_TEST(collect__adding_keeps_the_boot_of_earlier_files)
     assert_int_equal(opened(), 2);
     kit_checkpoint(&work, "2", "a c");
     assert_int_equal(opened(), 1);
-    kit_work_end(&work);
 }
 
 KIT_TEST(collect__fresh_file_of_no_known_boot_is_read_again)
@@ -230,7 +227,6 @@ KIT_TEST(collect__fresh_file_of_no_known_boot_is_read_again)
     kit_checkpoint(&work, "1", "a");
     kit_checkpoint(&work, "2", "a");
     assert_int_equal(opened(), 2);
-    kit_work_end(&work);
 }
 
 /* Four checkpoints of other files lie between. */
@@ -253,7 +249,6 @@ KIT_TEST(collect__only_the_newest_lists_are_searched)
     kit_checkpoint(&work, "9", "w");
     kit_checkpoint(&work, "10", "a");
     assert_int_equal(opened(), 1);
-    kit_work_end(&work);
 }
 
 /* The same size within one tick of the clock: the times do not show the change. */
@@ -274,7 +269,6 @@ KIT_TEST(collect__recently_written_file_is_read_again)
         assert_string_equal(kit_files(&work, work.session, id), expected);
     }
     assert_int_equal(opened(), 50);
-    kit_work_end(&work);
 }
 
 /* --- what changes -------------------------------------------------------- */
@@ -289,7 +283,6 @@ KIT_TEST(collect__changed_file_is_read_again)
     kit_checkpoint(&work, "c", "moving");
     assert_string_equal(kit_files(&work, work.session, "c"), "moving=0xxx");
     assert_int_equal(opened(), 4);
-    kit_work_end(&work);
 }
 
 KIT_TEST(collect__constantly_changing_file_is_refused)
@@ -316,7 +309,6 @@ KIT_TEST(collect__constantly_changing_file_is_refused)
     assert_string_equal(error.file, "moving");
     assert_string_equal(kit_checkpoints(work.session), "");
     kit_checkpoint(&work, "c", "a moving");
-    kit_work_end(&work);
 }
 
 /* --- many ---------------------------------------------------------------- */
@@ -395,7 +387,6 @@ KIT_TEST(collect__threads_agree_with_one_thread)
     opened();
     check_many(&work, "8");
     assert_int_equal(opened(), 0);
-    kit_work_end(&work);
 }
 
 struct adder {
@@ -437,7 +428,6 @@ KIT_TEST(checkpoint__concurrent_additions_to_one)
         assert_ok(adders[i].status);
     }
     check_many(&work, "shared");
-    kit_work_end(&work);
 }
 
 static struct faulty_heap heap;

@@ -66,7 +66,6 @@ KIT_TEST(links__path_is_recorded_where_it_leads_to)
     assert_recorded(&work, "in/up", "d/up->../in2");
     snprintf(target, sizeof(target), "%s/in/a", work.root);
     assert_recorded(&work, target, "d/a=1");
-    kit_work_end(&work);
 }
 
 KIT_TEST(links__file_with_two_names_is_recorded_once)
@@ -81,7 +80,6 @@ KIT_TEST(links__file_with_two_names_is_recorded_once)
     kit_write(&work, "d/a", "changed");
     assert_int_equal(kit_checkpoint(&work, "c", "z/a in/b").files, 2);
     assert_string_equal(kit_files(&work, work.session, "c"), "d/a=1 d/b-");
-    kit_work_end(&work);
 }
 
 /* The link is a file of the request: the path below it is absent, for a rewind to either kind. */
@@ -94,7 +92,6 @@ KIT_TEST(links__named_link_leads_nowhere)
     make_link(&work, "z", "in");
     assert_recorded(&work, "in in/a", "in->d in/a-");
     assert_recorded(&work, "in z/a", "d/a=1 in->d");
-    kit_work_end(&work);
 }
 
 KIT_TEST(links__out_of_the_root_are_refused)
@@ -119,7 +116,6 @@ KIT_TEST(links__out_of_the_root_are_refused)
     refuse(&work, "one/a", "one/a");
     refuse(&work, "almost/a", "almost/a");
     refuse(&work, "through/a", "through/a");
-    kit_work_end(&work);
 }
 
 /* --- replaced meanwhile -------------------------------------------------- */

@@ -153,7 +153,6 @@ KIT_TEST(others__while_one_compacts_nothing_is_damaged)
     const uint64_t seed = rng_seed(1);
     pid_t children[WRITERS];
     struct wal_store *store = NULL;
-    int how = 0;
 
     shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_true(shared != MAP_FAILED);
@@ -168,8 +167,7 @@ KIT_TEST(others__while_one_compacts_nothing_is_damaged)
     compact();
     atomic_store(&shared->stop, 1);
     for (uint32_t i = 0; i < WRITERS; i++) {
-        assert_int_equal(waitpid(children[i], &how, 0), children[i]);
-        assert_true(WIFEXITED(how) && WEXITSTATUS(how) == 0);
+        kit_expect_exit(children[i], 0);
     }
     assert_int_equal(atomic_load(&shared->failed), 0);
     assert_true(atomic_load(&shared->appended) > 0);

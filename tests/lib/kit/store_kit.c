@@ -8,6 +8,7 @@
 #include <limits.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/wait.h>
 #include <time.h>
 
 #include "format/bytes/assert.h"
@@ -514,4 +515,13 @@ pid_t kit_start_process(void)
         WAL__ASSERT(getppid() == parent); /* it may have ended before that */
     }
     return child;
+}
+
+void kit_expect_exit(pid_t child, int code)
+{
+    int how = 0;
+
+    assert_int_equal(waitpid(child, &how, 0), child);
+    assert_true(WIFEXITED(how));
+    assert_int_equal(WEXITSTATUS(how), code);
 }

@@ -126,6 +126,8 @@ void kit_pause_ms(long ms);
 
 /* fork(). The child is killed when the test ends, however that ends. */
 pid_t kit_start_process(void);
+/* Waits for its end, by exit() with the code. */
+void kit_expect_exit(pid_t child, int code);
 
 /* Of any thread. With these names a handle that a test closes is no longer the kit's to close. */
 enum wal_status kit_close_now(struct wal_store *store, struct wal_error *error);

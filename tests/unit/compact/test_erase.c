@@ -559,15 +559,13 @@ static struct other start_other(void)
 static void tell_other(const struct other *other, bool ends)
 {
     char byte = 'g';
-    int how = 0;
 
     assert_int_equal(write(other->to, &byte, 1), 1);
     if (!ends) {
         assert_int_equal(read(other->from, &byte, 1), 1);
         return;
     }
-    assert_int_equal(waitpid(other->process, &how, 0), other->process);
-    assert_true(WIFEXITED(how) && WEXITSTATUS(how) == 0);
+    kit_expect_exit(other->process, 0);
     (void)close(other->to);
     (void)close(other->from);
 }
@@ -732,19 +730,16 @@ KIT_TEST(erase__first_content_of_another_process_is_reached)
     struct wal_store *store;
     int fds[2];
     pid_t child;
-    int how = 0;
 
     make_canaries();
     assert_int_equal(pipe(fds), 0);
-    child = fork();
-    assert_true(child >= 0);
+    child = kit_start_process();
     if (child == 0) {
         store_and_delete(fds[0]);
     }
     store = kit_store(); /* before the store has content */
     assert_int_equal(write(fds[1], "g", 1), 1);
-    assert_int_equal(waitpid(child, &how, 0), child);
-    assert_true(WIFEXITED(how) && WEXITSTATUS(how) == 0);
+    kit_expect_exit(child, 0);
     search_store(found);
     assert_true(found[LARGE_PAYLOAD]);
     compact(store);
@@ -1207,8 +1202,7 @@ static void read_elsewhere(const struct reading *reading, bool is_deletion, bool
     kit_close(store);
     assert_int_equal(pipe(ready), 0);
     assert_int_equal(pipe(go), 0);
-    child = fork();
-    assert_true(child >= 0);
+    child = kit_start_process();
     if (child == 0) {
         (void)close(go[1]);
         _exit(read_there(reading, is_deletion, ready[1], go[0]));

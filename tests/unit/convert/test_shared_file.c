@@ -169,8 +169,7 @@ KIT_TEST(shared_file__death_at_each_step_loses_nothing)
             pid_t child;
             (void)unlink("index");
             assert_true(!exists || write_file(OTHER));
-            child = fork();
-            assert_true(child >= 0);
+            child = kit_start_process();
             if (child == 0) {
                 struct step step = {.at = at};
                 _exit(add(LINE, &step, true) == WAL_OK ? 0 : 2);

@@ -267,10 +267,9 @@ KIT_TEST(view_import__crash_before_the_state_adds_nothing)
 /* Flushes in a process that the system kills when the file has `size` bytes. */
 static void flush_until_killed(rlim_t size)
 {
-    pid_t child = fork();
+    pid_t child = kit_start_process();
     int how = 0;
 
-    assert_true(child >= 0);
     if (child == 0) {
         const struct wal_open_options options = {.struct_size = sizeof(options),
                                                  .idle_mark_ms = 600000};

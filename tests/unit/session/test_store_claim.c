@@ -66,8 +66,7 @@ static pid_t hold(void)
     pid_t child;
 
     assert_int_equal(pipe(ends), 0);
-    child = fork();
-    assert_true(child >= 0);
+    child = kit_start_process();
     if (child == 0) {
         struct wal_store *store = kit_open("store", 0);
         struct wal_session *session = kit_session(store, "s");
@@ -120,8 +119,7 @@ KIT_TEST(claim__child_of_fork_does_not_hold_it)
     pid_t child;
 
     assert_ok(claim(session));
-    child = fork();
-    assert_true(child >= 0);
+    child = kit_start_process();
     if (child == 0) {
         bool refused = wal_session_claim(session, NULL) == WAL_EFORKED &&
                        wal_session_unclaim(session, NULL) == WAL_EFORKED;
@@ -491,8 +489,7 @@ KIT_TEST(claims__misuse_is_refused)
     assert_int_equal(wal_claim_cursor_next(cursor, &claim, &error), WAL_EINVAL);
     wal_claim_cursor_close(cursor);
     wal_claim_cursor_close(NULL);
-    child = fork();
-    assert_true(child >= 0);
+    child = kit_start_process();
     if (child == 0) {
         _exit(wal_claim_cursor_open(store, &cursor, &error) == WAL_EFORKED ? 0 : 1);
     }

@@ -404,8 +404,7 @@ KIT_TEST(compact__names_who_has_old_files_mapped)
     kit_append(session, "a", NULL);
     assert_int_equal(pipe(ends), 0);
     assert_int_equal(pipe(says), 0);
-    child = fork();
-    assert_true(child >= 0);
+    child = kit_start_process();
     if (child == 0) {
         read_and_wait(ends[0], says[1]);
     }

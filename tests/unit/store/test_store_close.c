@@ -628,16 +628,6 @@ static void expect_closed(const struct handle *handle)
     assert_true(handle_returns(handle, WAL_ECLOSED));
 }
 
-static void expect_exit(pid_t child)
-{
-    int how = 0;
-
-    assert_true(child > 0);
-    assert_int_equal(waitpid(child, &how, 0), child);
-    assert_true(WIFEXITED(how));
-    assert_int_equal(WEXITSTATUS(how), 0);
-}
-
 /* ------------------------------------------------------- live handles --- */
 
 KIT_TEST(close__live_handle_of_each_kind)
@@ -823,7 +813,7 @@ KIT_TEST(close__locks_descriptors_and_threads_are_released)
         if (child == 0) {
             _exit(can_use() ? 0 : 1);
         }
-        expect_exit(child);
+        kit_expect_exit(child, 0);
         assert_true(can_use());
         wal_session_close(session);
         handle_close(&handle);
@@ -1080,7 +1070,7 @@ KIT_TEST(close__in_a_child)
             wal_session_close(session);
             _exit(good && heap.live != 0 ? 0 : 1);
         }
-        expect_exit(child);
+        kit_expect_exit(child, 0);
         close_each(handles);
         kit_append_all(session, "d");
         wal_session_close(session);
@@ -1108,7 +1098,7 @@ KIT_TEST(close__in_a_child_after_the_parent_closed)
             close_each(handles);
             _exit(good && heap.live != 0 ? 0 : 1);
         }
-        expect_exit(child);
+        kit_expect_exit(child, 0);
         assert_true(each_returns(handles, WAL_ECLOSED));
         close_each(handles);
         assert_int_equal(heap.live, 0);

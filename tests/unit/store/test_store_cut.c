@@ -188,11 +188,10 @@ static void cut_each_file(uint32_t flags)
 {
     int reports = 0;
     int made = 0;
-    pid_t maker = fork();
+    pid_t maker = kit_start_process();
 
     /* The handler of SIGBUS is installed by the first map of a process; that of the test program
      * comes with each test. */
-    assert_true(maker >= 0);
     if (maker == 0) {
         make_store();
         _exit(0);
@@ -209,8 +208,7 @@ static void cut_each_file(uint32_t flags)
         pid_t child;
 
         assert_int_equal(stat(names[i / 3], &st), 0);
-        child = fork();
-        assert_true(child >= 0);
+        child = kit_start_process();
         if (child == 0) {
             use_store(names[i / 3], i % 3 == 0 ? 0 : i % 3 == 1 ? 100 : st.st_size / 2, flags);
         }

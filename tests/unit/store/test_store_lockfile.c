@@ -32,15 +32,6 @@ static void shell(const char *command)
     kit_pause_ms(20);
 }
 
-static void expect_end(pid_t child)
-{
-    int status = 0;
-
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 0);
-}
-
 static enum wal_status try_append(struct wal_session *session, const char *id,
                                   struct wal_error *error)
 {
@@ -61,9 +52,8 @@ static void expect_lockfile(struct wal_session *session, const char *word)
 /* A new process opens the store, finds these entries, and appends one more. */
 static void expect_whole(const char *ids, const char *more)
 {
-    pid_t child = fork();
+    pid_t child = kit_start_process();
 
-    assert_true(child >= 0);
     if (child == 0) {
         struct wal_store *store = kit_open("store", 0);
         struct wal_session *session = kit_session(store, "s");
@@ -74,7 +64,7 @@ static void expect_whole(const char *ids, const char *more)
         kit_close(store);
         _exit(0);
     }
-    expect_end(child);
+    kit_expect_exit(child, 0);
 }
 
 static void change_lockfile(const char *command, const char *word)
@@ -157,12 +147,11 @@ KIT_TEST(lockfile__made_unreadable)
     if (geteuid() == 0) {
         shell("chmod 755 . store store/log store/index; "
               "find store -type f ! -name LOCK -exec chmod 644 {} +");
-        child = fork();
-        assert_true(child >= 0);
+        child = kit_start_process();
         if (child == 0) {
             _exit(run_unprivileged());
         }
-        expect_end(child);
+        kit_expect_exit(child, 0);
     }
     kit_append_all(session, "c d"); /* a process that has it open continues */
     wal_session_close(session);
@@ -285,8 +274,7 @@ static void replace_once(uint64_t *random)
     assert_true(tally != MAP_FAILED);
     wal_session_close(kit_create(store, "s"));
     kit_close(store);
-    child = fork();
-    assert_true(child >= 0);
+    child = kit_start_process();
     if (child == 0) {
         _exit(append_on(tally));
     }
@@ -302,7 +290,7 @@ static void replace_once(uint64_t *random)
         (void)snprintf(id, sizeof(id), "new%d", i);
         assert_ok(try_append(session, id, NULL));
     }
-    expect_end(child);
+    kit_expect_exit(child, 0);
     for (int round = 0; round < 2; round++) {
         expect_all(session, "old", atomic_load(&tally->acknowledged));
         expect_all(session, "new", 50);

@@ -302,11 +302,9 @@ KIT_TEST(store_memory__belongs_to_its_process)
 {
     struct wal_store *store = open_memory(0);
     struct wal_session *session = kit_create_filled(store, "s", "a");
-    int how = 0;
     pid_t child;
 
-    child = fork();
-    assert_true(child >= 0);
+    child = kit_start_process();
     if (child == 0) {
         struct wal_entry entry = kit_entry("b", NULL, "1");
         bool good = wal_append(session, &entry, 1, NULL, NULL, NULL) == WAL_EFORKED &&
@@ -314,8 +312,7 @@ KIT_TEST(store_memory__belongs_to_its_process)
 
         _exit(good ? 0 : 1);
     }
-    assert_int_equal(waitpid(child, &how, 0), child);
-    assert_true(WIFEXITED(how) && WEXITSTATUS(how) == 0);
+    kit_expect_exit(child, 0);
     kit_append_all(session, "b");
     assert_branch(session, "a b");
 }

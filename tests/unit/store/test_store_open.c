@@ -315,19 +315,15 @@ KIT_TEST(read_only__follows_a_writer)
 /* Runs a check as an unprivileged user; returns its exit code. */
 static void run_unprivileged(int (*check)(void))
 {
-    int status = 0;
-    pid_t child = fork();
+    pid_t child = kit_start_process();
 
-    assert_true(child >= 0);
     if (child == 0) {
         if (geteuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0)) {
             _exit(99);
         }
         _exit(check());
     }
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 0);
+    kit_expect_exit(child, 0);
 }
 
 static int read_without_permission(void)

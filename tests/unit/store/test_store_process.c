@@ -178,11 +178,8 @@ static pid_t stress_start_holder(struct stress_shared *stress_shared)
 
 static void stress_stop_holder(struct stress_shared *stress_shared, pid_t holder)
 {
-    int status = 0;
-
     atomic_store(&stress_shared->live, false);
-    assert_int_equal(waitpid(holder, &status, 0), holder);
-    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    kit_expect_exit(holder, 0);
 }
 
 static void stress_handle_maybe_reopen(struct stress_handle *stress_handle, uint64_t *random)
@@ -391,15 +388,6 @@ static int append_in_turns(int catch_fd, int throw_fd, int first, int turns)
     return wal_close(store, &error) == WAL_OK ? 0 : 4;
 }
 
-static void expect_exit(pid_t child, int code)
-{
-    int status = 0;
-
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), code);
-}
-
 KIT_TEST(processes__append_in_turn)
 {
     struct wal_store *store = kit_store();
@@ -421,8 +409,8 @@ KIT_TEST(processes__append_in_turn)
         }
     }
     send_turn(pipes[0][1]);
-    expect_exit(children[0], 0);
-    expect_exit(children[1], 0);
+    kit_expect_exit(children[0], 0);
+    kit_expect_exit(children[1], 0);
     store = kit_open("store", 0);
     session = kit_session(store, "s");
     assert_ok(wal_entry_cursor_open(session, NULL, &cursor, NULL));
@@ -495,7 +483,7 @@ KIT_TEST(processes__append_concurrently)
         }
     }
     for (int i = 0; i < PROCESSES; i++) {
-        expect_exit(children[i], 0);
+        kit_expect_exit(children[i], 0);
     }
     for (int round = 0; round < 2; round++) {
         assert_int_equal(kit_info(session).entries, PROCESSES * COUNT / 2);
@@ -575,14 +563,13 @@ KIT_TEST(fork__handles_of_the_parent_are_refused)
     pid_t child;
 
     kit_append(session, "a", NULL);
-    child = fork();
-    assert_true(child >= 0);
+    child = kit_start_process();
     if (child == 0) {
         int code = use_inherited_handles(store, session);
 
         _exit(code != 0 ? code : open_separately());
     }
-    expect_exit(child, 0);
+    kit_expect_exit(child, 0);
     kit_append(session, "b", NULL);
     assert_branch(session, "a child b");
     wal_session_close(session);
@@ -601,8 +588,7 @@ KIT_TEST(fork__surviving_child_holds_no_lock)
     pid_t child;
 
     assert_int_equal(pipe(ball), 0);
-    child = fork();
-    assert_true(child >= 0);
+    child = kit_start_process();
     if (child == 0) {
         receive_turn(ball[0]);
         _exit(0);
@@ -621,7 +607,7 @@ KIT_TEST(fork__surviving_child_holds_no_lock)
         kit_close(store);
     }
     send_turn(ball[1]);
-    expect_exit(child, 0);
+    kit_expect_exit(child, 0);
     store = kit_open("store", 0);
     session = kit_session(store, "s");
     assert_branch(session, "a b0 b1 b2");
@@ -669,8 +655,7 @@ static void kill_process_with_child(int round, uint64_t *random)
 
     assert_int_equal(pipe(waits), 0);
     assert_int_equal(pipe(counts), 0);
-    child = fork();
-    assert_true(child >= 0);
+    child = kit_start_process();
     if (child == 0) {
         (void)close(waits[1]);
         (void)close(counts[0]);

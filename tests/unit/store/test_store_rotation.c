@@ -709,10 +709,9 @@ KIT_TEST(store_unused__last_process_gives_it_back)
 KIT_TEST(store_unused__other_process_keeps_it)
 {
     struct wal_store *store = kit_store();
-    pid_t child = fork();
+    pid_t child = kit_start_process();
     int status = 0;
 
-    assert_true(child >= 0);
     if (child == 0) {
         write_and_close();
         _exit(0);

@@ -222,12 +222,8 @@ static pid_t start(enum trap_call call, int signal)
 
 static void resume_child(pid_t child)
 {
-    int how = 0;
-
     assert_int_equal(kill(child, SIGCONT), 0);
-    assert_int_equal(waitpid(child, &how, 0), child);
-    assert_true(WIFEXITED(how));
-    assert_int_equal(WEXITSTATUS(how), 0);
+    kit_expect_exit(child, 0);
 }
 
 static void end(pid_t child)
@@ -378,15 +374,13 @@ KIT_TEST(slow__opening_waits_for_recovery)
 {
     uint64_t since;
     pid_t child;
-    int how = 0;
 
     prepare("a");
     child = start(AT_LIST, 0);
     since = now_ms();
     kit_close(open_store(0));
     assert_true(now_ms() - since > SLOW_MS - TIMEOUT_MS);
-    assert_int_equal(waitpid(child, &how, 0), child);
-    assert_true(WIFEXITED(how) && WEXITSTATUS(how) == 0);
+    kit_expect_exit(child, 0);
     expect_content("a x");
 }
 

@@ -308,8 +308,7 @@ KIT_TEST(tail__writers_new_segments_and_compaction)
     open_tail(&tail, store, 0);
     follow_writers(&tail);
     for (int i = 0; i < WRITERS; i++) {
-        assert_int_equal(waitpid(children[i], &outcome, 0), children[i]);
-        assert_true(WIFEXITED(outcome) && WEXITSTATUS(outcome) == 0);
+        kit_expect_exit(children[i], 0);
     }
     (void)kill(children[WRITERS], SIGKILL);
     assert_int_equal(waitpid(children[WRITERS], &outcome, 0), children[WRITERS]);

@@ -498,10 +498,9 @@ static void make_small_store(void)
 static pid_t start(const char *store, bool writes, const char *path,
                    wal_transfer_progress_fn *progress)
 {
-    pid_t child = fork();
+    pid_t child = kit_start_process();
     int code;
 
-    assert_true(child >= 0);
     if (child == 0) {
         _exit(transfer(store, writes, path, progress) == WAL_OK ? 0 : 1);
     }

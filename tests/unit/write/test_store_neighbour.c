@@ -191,9 +191,8 @@ static _Noreturn void run_engine(const struct load *load)
  * alone sleeps. */
 static pid_t start(const struct load *load, bool is_alone)
 {
-    pid_t child = fork();
+    pid_t child = kit_start_process();
 
-    assert_true(child >= 0);
     if (child > 0) {
         return child;
     }
@@ -234,7 +233,6 @@ static struct result measure(const struct load *load)
     struct result result;
     double spent[2];
     double appends;
-    int status = 0;
 
     kit_pause_ms(WARM_MS);
     appends = (double)atomic_load(&shared->appends);
@@ -249,8 +247,7 @@ static struct result measure(const struct load *load)
     atomic_store(&shared->stop, true);
     assert_int_equal(kill(neighbour, SIGKILL), 0);
     assert_int_equal(waitpid(neighbour, NULL, 0), neighbour);
-    assert_int_equal(waitpid(engine, &status, 0), engine);
-    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    kit_expect_exit(engine, 0);
     assert_true(appends > 0);
     atomic_store(&shared->stop, false);
     result.share = spent[1] / (spent[0] + spent[1]);

@@ -817,22 +817,19 @@ TEST_WITH(event__without_descriptors_is_refused, enter, leave)
 TEST_WITH(event__misuse_is_refused, enter, leave)
 {
     int32_t fd = -7;
-    int how = 0;
     pid_t child;
 
     assert_int_equal(wal_store_completion_fd(NULL, WAL_COMPLETION_EVENTFD, &fd, &error),
                      WAL_EINVAL);
     assert_int_equal(wal_store_completion_fd(store, WAL_COMPLETION_EVENTFD, NULL, &error),
                      WAL_EINVAL);
-    child = fork();
-    assert_true(child >= 0);
+    child = kit_start_process();
     if (child == 0) {
         _exit(wal_store_completion_fd(store, WAL_COMPLETION_EVENTFD, &fd, &error) == WAL_EFORKED &&
                       wal_flush(store, &error) == WAL_EFORKED
                   ? 0
                   : 1);
     }
-    assert_int_equal(waitpid(child, &how, 0), child);
-    assert_true(WIFEXITED(how) && WEXITSTATUS(how) == 0);
+    kit_expect_exit(child, 0);
     assert_int_equal(fd, -7);
 }

@@ -593,8 +593,7 @@ KIT_TEST(completion__child_of_fork_does_not_inherit_it)
         pid_t child;
 
         assert_int_equal(pipe(ends), 0);
-        child = fork();
-        assert_true(child >= 0);
+        child = kit_start_process();
         if (child == 0) {
             bool is_closed = fcntl(fd, F_GETFD) == -1 && errno == EBADF;
 

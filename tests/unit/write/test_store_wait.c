@@ -35,15 +35,6 @@ static uint64_t last_of(struct wal_store *store)
     return info.last_sequence;
 }
 
-static void expect_end(pid_t child)
-{
-    int status = 0;
-
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_true(WIFEXITED(status));
-    assert_int_equal(WEXITSTATUS(status), 0);
-}
-
 /* ------------------------------------------------------- one process --- */
 
 KIT_TEST(store_wait__existing_records_end_it_at_once)
@@ -286,8 +277,7 @@ static void measure(uint32_t flags)
     pid_t child;
 
     make_store();
-    child = fork();
-    assert_true(child >= 0);
+    child = kit_start_process();
     if (child == 0) {
         kit_pause_ms((flags & WAL_OPEN_READ_ONLY) != 0 ? 100 : 0);
         _exit(watch(talk, flags, ROUNDS));
@@ -307,7 +297,7 @@ static void measure(uint32_t flags)
             kit_pause_ms(1);
         }
     }
-    expect_end(child);
+    kit_expect_exit(child, 0);
     qsort(talk->delays, ROUNDS, sizeof(talk->delays[0]), compare);
     print_message("seen after %u us, median; %u us at most\n",
                   (unsigned)(talk->delays[ROUNDS / 2] / 1000),
@@ -340,17 +330,15 @@ KIT_TEST(store_wait__short_lived_and_killed_writers)
     uint64_t last = 0;
 
     make_store();
-    reader = fork();
-    assert_true(reader >= 0);
+    reader = kit_start_process();
     if (reader == 0) {
         _exit(watch(talk, WAL_OPEN_READ_ONLY, WRITERS));
     }
     await_ready(talk);
     for (int i = 0; i < WRITERS; i++) {
-        pid_t writer = fork();
+        pid_t writer = kit_start_process();
         uint64_t begin;
 
-        assert_true(writer >= 0);
         if (writer == 0) {
             struct wal_store *store = kit_open("store", 0);
             struct wal_session *session = kit_session(store, "s");
@@ -369,7 +357,7 @@ KIT_TEST(store_wait__short_lived_and_killed_writers)
         assert_int_equal(kill(writer, SIGKILL), 0);
         assert_int_equal(waitpid(writer, NULL, 0), writer);
     }
-    expect_end(reader);
+    kit_expect_exit(reader, 0);
     (void)munmap(talk, sizeof(*talk));
 }
 
@@ -385,8 +373,7 @@ KIT_TEST(store_wait__killed_waiters_do_not_block_others)
         pid_t child;
 
         atomic_store(&talk->ready, 0);
-        child = fork();
-        assert_true(child >= 0);
+        child = kit_start_process();
         if (child == 0) {
             _exit(watch(talk, 0, 1));
         }
@@ -406,13 +393,12 @@ KIT_TEST(store_wait__killed_waiters_do_not_block_others)
 KIT_TEST(store_wait__child_of_fork_is_refused)
 {
     struct wal_store *store = kit_store();
-    pid_t child = fork();
+    pid_t child = kit_start_process();
 
-    assert_true(child >= 0);
     if (child == 0) {
         uint64_t sequence = 0;
 
         _exit(wal_store_wait(store, &sequence, WAL_WRITTEN, -1, NULL) == WAL_EFORKED ? 0 : 1);
     }
-    expect_end(child);
+    kit_expect_exit(child, 0);
 }

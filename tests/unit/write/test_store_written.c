@@ -580,8 +580,7 @@ KIT_TEST(store_shipping__shipping_process_is_killed)
     pid_t child;
 
     assert_int_equal(pipe(ready), 0);
-    child = fork();
-    assert_true(child >= 0);
+    child = kit_start_process();
     if (child == 0) {
         const struct wal_open_options options = {.struct_size = sizeof(options),
                                                  .flags = WAL_OPEN_CREATE};

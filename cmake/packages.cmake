@@ -51,20 +51,8 @@ if(portable_archives AND NOT sanitizers)
     target_sources(agentwal_portable PRIVATE
       $<TARGET_OBJECTS:agentwal_search_objects>)
   endif()
-  # Of what libcurl links Debian has no archives.
-  if(agentwal_with_remote)
-    target_sources(agentwal_portable PRIVATE
-      ${PROJECT_SOURCE_DIR}/tools/remote/missing.c)
-    target_include_directories(agentwal_portable PRIVATE
-      ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/engine/include)
-  endif()
-  # libmicrohttpd links GnuTLS, of which Debian has no archive.
-  if(agentwal_with_serve)
-    target_sources(agentwal_portable PRIVATE
-      ${PROJECT_SOURCE_DIR}/tools/serve/missing.c)
-    target_include_directories(agentwal_portable PRIVATE
-      ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/engine/include)
-  endif()
+  # Without serve and remotes: of what libmicrohttpd (GnuTLS) and libcurl link Debian has no
+  # archives.
   target_link_libraries(agentwal_portable PRIVATE
     ${portable_archives} m -pthread)
   # libcrypto and SQLite refer to calls of the C library that load modules or

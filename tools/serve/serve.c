@@ -573,3 +573,26 @@ int serve_run(struct cli *cli, int argc, char **argv)
     usage_prices_deinit(&prices);
     return code;
 }
+
+/* --- search of a build without SQLite ------------------------------------- */
+
+/* search.c replaces these. */
+__attribute__((weak)) struct serve_index *serve_index_open(struct serve_server *server)
+{
+    (void)server;
+    return NULL;
+}
+
+__attribute__((weak)) void serve_index_close(struct serve_index *index)
+{
+    (void)index;
+}
+
+__attribute__((weak)) enum wal_status serve_get_search(struct serve_exchange *exchange,
+                                                       struct wal_error *error)
+{
+    (void)error;
+    serve_exchange_refuse(exchange, MHD_HTTP_NOT_IMPLEMENTED,
+                          "this agentwal was built without search");
+    return WAL_OK;
+}

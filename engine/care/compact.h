@@ -106,9 +106,7 @@ void wal__live_set_retain_all(struct wal__live_set *set);
  * named by no session that stays. Any number of times. WAL_ENOMEM. */
 enum wal_status wal__live_set_settle(struct wal__live_set *set) WAL_MUST_USE;
 
-/* Returns whether a session is deleted; and whether it goes altogether, false before
- * wal__live_set_settle. */
-bool wal__live_set_is_deleted(const struct wal__live_set *set, uint32_t number);
+/* Returns whether a deleted session goes altogether, false before wal__live_set_settle. */
 bool wal__live_set_is_purged(const struct wal__live_set *set, uint32_t number);
 
 /* What a session was forked from; zeros: it is not a fork. */

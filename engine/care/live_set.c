@@ -450,7 +450,7 @@ enum wal_status wal__live_set_settle(struct wal__live_set *set)
 
 /* --- asking ------------------------------------------------------------- */
 
-bool wal__live_set_is_deleted(const struct wal__live_set *set, uint32_t number)
+static bool is_session_deleted(const struct wal__live_set *set, uint32_t number)
 {
     const struct live_session *session = find_session(set, number);
 
@@ -785,7 +785,7 @@ static enum wal_status mark_all(struct dead_documents *dead)
     for (size_t i = 0; i < version_count(dead) && status == WAL_OK; i++) {
         number = (uint32_t)version_at(dead, i)->number;
         if ((i == 0 || number != version_at(dead, i - 1)->number) &&
-            !wal__live_set_is_deleted(set, number)) {
+            !is_session_deleted(set, number)) {
             status = mark_seen(dead, number);
         }
     }
@@ -807,7 +807,7 @@ static enum wal_status add_dead(const struct dead_documents *dead, struct wal__b
 
         if (next == NULL || next->number != version->number ||
             next->key_hash != version->key_hash) {
-            is_over = wal__live_set_is_deleted(set, (uint32_t)version->number);
+            is_over = is_session_deleted(set, (uint32_t)version->number);
         }
         if (version->is_deletion) {
             is_over = true;
@@ -1018,7 +1018,7 @@ void wal__space_finish(struct wal__space *space, const struct wal__live_set *set
     size_t count = mark_count(space);
 
     for (uint32_t i = 0; i < space->limit; i++) {
-        space->slots[i].is_deleted = wal__live_set_is_deleted(set, i);
+        space->slots[i].is_deleted = is_session_deleted(set, i);
         space->slots[i].is_viewed = !space->slots[i].is_deleted;
     }
     for (size_t i = 1; i < count; i++) {

@@ -365,10 +365,9 @@ void wal__log_set_durable(struct wal__log *log, uint64_t position);
  * the append lock. sync.c */
 void wal__log_check_dead_syncer(struct wal__log *log);
 
-/* Fails with WAL_EPOISONED and the cause when the log is poisoned; or always. sync.c */
+/* Fails with WAL_EPOISONED and the cause when the log is poisoned. sync.c */
 enum wal_status wal__log_check_poison(const struct wal__log *log,
                                       struct wal_error *error) WAL_MUST_USE;
-enum wal_status wal__log_fail_poisoned(const struct wal__log *log, struct wal_error *error);
 
 /* Fills the header of the index of the newest segment, which is or was the tail, except for the
  * counts. rotate.c */

@@ -24,12 +24,7 @@ enum {
     TAKEOVERS_MAX = 4                    /* of stopped processes, each a lock timeout long */
 };
 
-enum wal_status wal__log_check_poison(const struct wal__log *log, struct wal_error *error)
-{
-    return atomic_load(&log->shared->poison) == 0 ? WAL_OK : wal__log_fail_poisoned(log, error);
-}
-
-enum wal_status wal__log_fail_poisoned(const struct wal__log *log, struct wal_error *error)
+static enum wal_status fail_poisoned(const struct wal__log *log, struct wal_error *error)
 {
     uint64_t poison = atomic_load(&log->shared->poison);
     uint32_t detail = (uint32_t)poison;
@@ -54,6 +49,11 @@ enum wal_status wal__log_fail_poisoned(const struct wal__log *log, struct wal_er
                          "a sync of the log may have failed in an earlier "
                          "process");
     }
+}
+
+enum wal_status wal__log_check_poison(const struct wal__log *log, struct wal_error *error)
+{
+    return atomic_load(&log->shared->poison) == 0 ? WAL_OK : fail_poisoned(log, error);
 }
 
 bool wal__log_is_durable(const struct wal__log *log, uint64_t position)
@@ -142,7 +142,7 @@ static enum wal_status sync_and_publish(struct wal__log *log, struct wal_error *
     if (!atomic_compare_exchange_strong(&shared->syncing_pid, &syncing, own)) {
         /* Another process syncs, which lost the lock and continues. */
         wal__control_poison(shared, WAL__POISON_STOPPED, (uint32_t)syncing);
-        return wal__log_fail_poisoned(log, error);
+        return fail_poisoned(log, error);
     }
     /* Read after that: a sync that failed before has set it. */
     if (atomic_load(&shared->poison) == 0) {
@@ -164,7 +164,7 @@ static enum wal_status sync_and_publish(struct wal__log *log, struct wal_error *
         }
     }
     if (status != WAL_OK) {
-        status = wal__log_fail_poisoned(log, error);
+        status = fail_poisoned(log, error);
     }
     (void)atomic_compare_exchange_strong(&shared->syncing_pid, &own, 0);
     return status;

@@ -304,9 +304,10 @@ static bool set_from_line(struct line line, struct wal__credentials *credentials
            copy_value(credentials->token, sizeof(credentials->token), value.at, value.size);
 }
 
-enum wal_status wal__credentials_parse_file(struct wal_slice text, const char *profile,
-                                            const char *where, struct wal__credentials *credentials,
-                                            struct wal_error *error)
+/* WAL_ENOTFOUND when the text of a file lacks the profile or its keys. `where` names the file or
+ * command in errors. */
+static enum wal_status parse_file(struct wal_slice text, const char *profile, const char *where,
+                                  struct wal__credentials *credentials, struct wal_error *error)
 {
     struct wal__credentials parsed = {0};
     const char *at = text.data;
@@ -393,9 +394,8 @@ static enum wal_status load_file(const struct wal__heap *heap, struct wal__crede
     wal__buf_init(&text, heap);
     status = read_file(path, &text, error);
     if (status == WAL_OK) {
-        status = wal__credentials_parse_file((struct wal_slice){text.data, text.size},
-                                             profile == NULL ? "default" : profile, path,
-                                             credentials, error);
+        status = parse_file((struct wal_slice){text.data, text.size},
+                            profile == NULL ? "default" : profile, path, credentials, error);
     }
     wipe_and_deinit(&text);
     return status;
@@ -440,9 +440,8 @@ static bool read_time(const char *text, int64_t *seconds)
     return *seconds > 0;
 }
 
-enum wal_status wal__credentials_parse_json(struct wal_slice text,
-                                            struct wal__credentials *credentials,
-                                            struct wal_error *error)
+static enum wal_status parse_json(struct wal_slice text, struct wal__credentials *credentials,
+                                  struct wal_error *error)
 {
     struct wal__credentials parsed = {0};
     char expiration[64] = "";
@@ -488,8 +487,7 @@ static enum wal_status load_command(const struct wal__heap *heap,
     wal__buf_init(&output, heap);
     status = wal__credentials_run(command, COMMAND_TIMEOUT_MS, &output, error);
     if (status == WAL_OK) {
-        status = wal__credentials_parse_json((struct wal_slice){output.data, output.size},
-                                             credentials, error);
+        status = parse_json((struct wal_slice){output.data, output.size}, credentials, error);
     }
     wipe_and_deinit(&output);
     return status;

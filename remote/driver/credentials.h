@@ -33,15 +33,6 @@ enum wal_status wal__credentials_load(const struct wal__heap *heap,
 
 void wal__credentials_wipe(struct wal__credentials *credentials);
 
-/* The parts of load, which tests call. The file's text is that of `profile`; WAL_ENOTFOUND when it
- * lacks the profile or its keys. `where` names the file or command in errors. */
-enum wal_status wal__credentials_parse_file(struct wal_slice text, const char *profile,
-                                            const char *where, struct wal__credentials *credentials,
-                                            struct wal_error *error) WAL_MUST_USE;
-enum wal_status wal__credentials_parse_json(struct wal_slice text,
-                                            struct wal__credentials *credentials,
-                                            struct wal_error *error) WAL_MUST_USE;
-
 /* Appends what the shell command prints to *output. WAL_EACCESS when it fails or runs for more than
  * `timeout_ms`. */
 enum wal_status wal__credentials_run(const char *command, uint32_t timeout_ms,

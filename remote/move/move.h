@@ -71,18 +71,6 @@ enum wal_status wal__holder_host(struct wal_remote *remote, const uint8_t uuid[1
 
 /* --- sessions.c --------------------------------------------------------- */
 
-/* The number in the name of a session's bundle: that of its newest record; 0 when it has none,
- * because it has not moved away, or shares entries with another one, in which they can be
- * redacted. */
-enum wal_status wal__sessions_bundle(struct wal_store *store,
-                                     const struct wal_session_info *session, uint64_t *number,
-                                     struct wal_error *error) WAL_MUST_USE;
-/* Reads that number in the list of the store. WAL_ENOTFOUND: there is no list, or the number is
- * 0. */
-enum wal_status wal__sessions_find_bundle(struct wal_remote *remote, const uint8_t uuid[16],
-                                          const char *session, uint64_t *number,
-                                          struct wal_error *error) WAL_MUST_USE;
-
 /* Stores a session that appends are refused to as a bundle. WAL_EINVAL, WAL_ETOOBIG: it can have
  * none. */
 enum wal_status wal__bundle_put(struct wal_remote *remote, struct wal_store *store,

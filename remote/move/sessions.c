@@ -39,9 +39,12 @@ static enum wal_status has_child(struct wal_store *store, struct wal_slice sessi
     return status == WAL_END ? WAL_OK : status;
 }
 
-enum wal_status wal__sessions_bundle(struct wal_store *store,
-                                     const struct wal_session_info *session, uint64_t *number,
-                                     struct wal_error *error)
+/* The number in the name of a session's bundle: that of its newest record; 0 when it has none,
+ * because it has not moved away, or shares entries with another one, in which they can be
+ * redacted. */
+static enum wal_status number_of_bundle(struct wal_store *store,
+                                        const struct wal_session_info *session, uint64_t *number,
+                                        struct wal_error *error)
 {
     bool has_none =
         (session->flags & WAL_SESSION_MOVED) == 0 || (session->flags & WAL_SESSION_FORK) != 0;
@@ -69,7 +72,7 @@ static enum wal_status add_sessions(struct wal_store *store, struct wal__session
     while (status == WAL_OK) {
         status = wal_session_cursor_next(cursor, &info, error);
         if (status == WAL_OK) {
-            status = wal__sessions_bundle(store, &info, &number, error);
+            status = number_of_bundle(store, &info, &number, error);
         }
         if (status == WAL_OK) {
             info.last_sequence = number;
@@ -199,9 +202,10 @@ static int32_t compare(void *ctx, const uint8_t uuid[16], const char *host,
     return 0;
 }
 
-enum wal_status wal__sessions_find_bundle(struct wal_remote *remote, const uint8_t uuid[16],
-                                          const char *session, uint64_t *number,
-                                          struct wal_error *error)
+/* Reads the number of its bundle in the list of the store. WAL_ENOTFOUND: there is no list, or the
+ * number is 0. */
+static enum wal_status find_bundle(struct wal_remote *remote, const uint8_t uuid[16],
+                                   const char *session, uint64_t *number, struct wal_error *error)
 {
     struct wanted wanted = {.session = session};
     enum wal_status status = read_list(remote, uuid, compare, &wanted, error);
@@ -355,7 +359,7 @@ enum wal_status wal__bundle_put(struct wal_remote *remote, struct wal_store *sto
         status = wal_session_get_info(session, &info, error);
     }
     if (status == WAL_OK) {
-        status = wal__sessions_bundle(store, &info, &number, error);
+        status = number_of_bundle(store, &info, &number, error);
     }
     if (status == WAL_OK && number == 0) {
         status = wal__fail(error, WAL_EINVAL, "the session shares entries with another one");
@@ -416,7 +420,7 @@ enum wal_status wal__bundle_get(struct wal_remote *remote, const uint8_t uuid[16
 {
     struct wal__buf bytes;
     uint64_t number = 0;
-    enum wal_status status = wal__sessions_find_bundle(remote, uuid, session, &number, error);
+    enum wal_status status = find_bundle(remote, uuid, session, &number, error);
 
     if (status == WAL_OK) {
         status = name_bundle(uuid, session, number, name, error);

@@ -486,6 +486,12 @@ static void *resize(void *ctx, void *block, size_t size)
 
 const struct wal__heap cli_heap = {.resize = resize};
 
+void cli_append(struct wal__buf *buf, const void *data, size_t size)
+{
+    buf->heap = &cli_heap;
+    (void)!wal__buf_append(buf, data, size);
+}
+
 FILE *cli_open_memory(char **text, size_t *size)
 {
     return check_alloc(open_memstream(text, size));

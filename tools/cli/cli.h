@@ -229,6 +229,9 @@ char *cli_copy_slice(struct wal_slice text);
 /* The heap of what the engine and formats have; it exits so too. */
 extern const struct wal__heap cli_heap;
 
+/* Appends to a buffer of that heap; a zeroed one is empty. */
+void cli_append(struct wal__buf *buf, const void *data, size_t size);
+
 /* Opens a file whose bytes are a text in memory when it is closed; the caller frees it. */
 FILE *cli_open_memory(char **text, size_t *size);
 

@@ -746,8 +746,9 @@ void cli_heads_deinit(struct cli_heads *heads)
 
 /* --- printing sessions -------------------------------------------------- */
 
-bool cli_session_move(struct wal_store *store, const struct wal_session_info *info,
-                      struct wal_session_move *move)
+/* Where a session of the store has moved to. False: it has not, or that cannot be read. */
+static bool get_move(struct wal_store *store, const struct wal_session_info *info,
+                     struct wal_session_move *move)
 {
     struct wal_session *session = NULL;
     const bool result = (info->flags & WAL_SESSION_MOVED) != 0 &&
@@ -795,7 +796,7 @@ void cli_session_json(struct wal__json_out *json, struct wal_store *store,
     if ((info->flags & WAL_SESSION_MOVED) != 0) {
         wal__json_out_member_bool(json, "moved", true);
     }
-    if (cli_session_move(store, info, &move)) {
+    if (get_move(store, info, &move)) {
         write_move(json, &move);
     }
 }
@@ -928,11 +929,12 @@ struct wal_slice cli_session_title(const struct wal_session_info *info, char tex
     return cli_slice(text);
 }
 
-void cli_session_put_title(struct table *table, struct wal_store *store,
-                           const struct wal_session_info *info)
+/* Puts the title into a table, after what is wrong with the session. */
+static void put_title(struct table *table, struct wal_store *store,
+                      const struct wal_session_info *info)
 {
     struct wal_session_move move = WAL_INIT(wal_session_move);
-    bool has_host = cli_session_move(store, info, &move) && move.host[0] != '\0';
+    bool has_host = get_move(store, info, &move) && move.host[0] != '\0';
     char text[CLI_TEXT_MAX];
     char *title = cli_format(
         "%s%s%s%s%s%.*s", (info->flags & WAL_SESSION_DAMAGED) != 0 ? "[damaged] " : "",
@@ -950,7 +952,7 @@ void cli_session_put_title_of(struct table *table, struct wal_store *store, stru
 
     if (wal_session_open(store, id, &session, NULL) == WAL_OK &&
         wal_session_get_info(session, &info, NULL) == WAL_OK) {
-        cli_session_put_title(table, store, &info);
+        put_title(table, store, &info);
     } else {
         table_put(table, cli_slice(""));
     }
@@ -968,7 +970,7 @@ static void put_row(struct table *table, struct wal_store *store,
     table_put_count(table, info->entries);
     table_put(table, cli_slice(client));
     table_put_directory(table, info->cwd);
-    cli_session_put_title(table, store, info);
+    put_title(table, store, info);
 }
 
 /* After the last session of a page: prints the cursor of the next page if there are more

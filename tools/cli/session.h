@@ -87,10 +87,6 @@ enum wal_status cli_heads_read(struct cli_heads *heads, struct wal_session *sess
                                struct wal_error *error);
 void cli_heads_deinit(struct cli_heads *heads);
 
-/* Where a session of the store has moved to. False: it has not, or that cannot be read. */
-bool cli_session_move(struct wal_store *store, const struct wal_session_info *info,
-                      struct wal_session_move *move);
-
 /* Writes the members of a session's object, without the braces. */
 void cli_session_json(struct wal__json_out *json, struct wal_store *store,
                       const struct wal_session_info *info);
@@ -116,10 +112,7 @@ char *cli_session_file(const struct wal_session_info *info);
  * is put into `text`. */
 struct wal_slice cli_session_title(const struct wal_session_info *info, char text[CLI_TEXT_MAX]);
 
-/* Puts that into a table, after what is wrong with the session. */
-void cli_session_put_title(struct table *table, struct wal_store *store,
-                           const struct wal_session_info *info);
-/* The same of an id; empty when there is no such session. */
+/* Puts the title of the session with an id into a table; empty when there is none. */
 void cli_session_put_title_of(struct table *table, struct wal_store *store, struct wal_slice id);
 
 /* Opens a list of the sessions of the directory options->cwd, if it is not empty, however their

@@ -39,14 +39,6 @@ enum wal_status cli_tail_open(struct cli_tail *tail, struct wal_store *store, ui
     return status;
 }
 
-static int compare_items(const void *a, const void *b)
-{
-    const struct cli_tail_item *left = a;
-    const struct cli_tail_item *right = b;
-
-    return (left->sequence > right->sequence) - (left->sequence < right->sequence);
-}
-
 static void add_item(void *arg, const struct wal_record *record)
 {
     struct cli_tail *tail = arg;
@@ -132,7 +124,7 @@ static enum wal_status collect_segment(struct cli_tail *tail,
         return status;
     }
     if (tail->count > 1) {
-        qsort(tail->items, tail->count, sizeof(tail->items[0]), compare_items);
+        qsort(tail->items, tail->count, sizeof(tail->items[0]), wal__compare_u64);
     }
     tail->covered = segment->last_sequence < tail->known ? segment->last_sequence : tail->known;
     return WAL_OK;

@@ -30,8 +30,6 @@ struct convert_summary {
     size_t capacity;
 };
 
-/* Adds to what was lost of one kind. */
-void convert_summary_add(struct convert_summary *summary, const char *what, uint64_t count);
 /* Prints it, and frees its memory. */
 void convert_summary_end(struct convert_summary *summary);
 

@@ -56,8 +56,7 @@ struct history {
     char *folder;         /* name of the view's transcript */
     struct cli_ids names; /* that rows named so far */
     struct cli_texts texts;
-    char *row;
-    size_t row_size;
+    struct wal__buf row;
     uint64_t missing;
 };
 
@@ -189,9 +188,7 @@ static bool put_row(void *ctx, const void *data, size_t size)
 {
     struct history *history = ctx;
 
-    history->row = cli_realloc(history->row, history->row_size + size + 1);
-    memcpy(history->row + history->row_size, data, size);
-    history->row_size += size;
+    cli_append(&history->row, data, size);
     return true;
 }
 
@@ -228,7 +225,7 @@ static int write_row(struct history *history)
     bool is_time_next = false;
     int code = CLI_OK;
 
-    wal__json_scan_init(&scan, history->row, history->row_size);
+    wal__json_scan_init(&scan, history->row.data, history->row.size);
     while (wal__json_scan_next(&scan, &token) == WAL__JSON_OK && token.kind != WAL__JSON_END) {
         if (token.kind == WAL__JSON_OBJECT_END && name.kind == WAL__JSON_STRING) {
             code = cli_worse_code(code, write_named(history, &name, time));
@@ -271,7 +268,7 @@ static int write_rows(struct history *history, struct wal_session *session, cons
         return cli_report(target->cli, name, status);
     }
     while ((status = wal__source_lines_next(&lines, &entry, target->cli->error)) != WAL_END) {
-        history->row_size = 0;
+        history->row.size = 0;
         if (status == WAL_OK && is_history_row(&entry)) {
             status = wal__source_lines_read_payload(&lines, target->store, &entry, put_row, history,
                                                     target->cli->error);
@@ -302,7 +299,7 @@ int convert_file_history_export(const struct convert_view *target, struct wal_se
     }
     free(history.source);
     free(history.folder);
-    free(history.row);
+    free(history.row.data);
     cli_ids_deinit(&history.names);
     cli_texts_deinit(&history.texts);
     *missing = history.missing;
@@ -335,7 +332,8 @@ static void write_json(const struct convert_view *target, const struct wal_view 
     wal__json_out_close_line(&json);
 }
 
-void convert_summary_add(struct convert_summary *summary, const char *what, uint64_t count)
+/* Adds to what was lost of one kind. */
+static void add_loss(struct convert_summary *summary, const char *what, uint64_t count)
 {
     size_t i = 0;
 
@@ -370,10 +368,10 @@ static void sum(struct convert_summary *summary, const struct wal_view *view,
     summary->files++;
     summary->lines += result->lines;
     for (uint32_t i = 0; wal_view_loss(view, i, &what, &count, NULL) == WAL_OK; i++) {
-        convert_summary_add(summary, what, count);
+        add_loss(summary, what, count);
     }
     if (missing > 0) {
-        convert_summary_add(summary, "file backups", missing);
+        add_loss(summary, "file backups", missing);
     }
 }
 

@@ -322,7 +322,7 @@ struct wal_remote *remote_open(const struct cli *cli, const char *what, const ch
     if (status == WAL_OK) {
         status = wal_remote_set_wait(remote, remote_wait, &wait, cli->error);
     }
-    cli_need(cli, remote_report(cli, what, status, cli->error));
+    cli_need(cli, remote_report(cli, what, status));
     return remote;
 }
 

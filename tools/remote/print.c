@@ -34,8 +34,8 @@ static const char *advice(enum wal_status status)
     }
 }
 
-int remote_report(const struct cli *cli, const char *what, enum wal_status status,
-                  const struct wal_error *error)
+int remote_report_error(const struct cli *cli, const char *what, enum wal_status status,
+                        const struct wal_error *error)
 {
     if (status == WAL_OK) {
         return CLI_OK;
@@ -46,6 +46,11 @@ int remote_report(const struct cli *cli, const char *what, enum wal_status statu
     }
     return cli_error_status(cli, status, error->file[0] != '\0' ? error->file : what, "%s%s",
                             error->text, advice(status));
+}
+
+int remote_report(const struct cli *cli, const char *what, enum wal_status status)
+{
+    return remote_report_error(cli, what, status, cli->error);
 }
 
 static void put_hex(struct wal__json_out *json, const char *key, const uint8_t bytes[16])

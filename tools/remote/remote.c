@@ -39,7 +39,7 @@ static void read_store(struct check_remote *check, const char *path)
     struct wal_store *store = cli_open_store(check->cli, path, WAL_OPEN_READ_ONLY);
     enum wal_status status = wal_store_get_info(store, &info, check->cli->error);
 
-    cli_need(check->cli, remote_report(check->cli, path, status, check->cli->error));
+    cli_need(check->cli, remote_report(check->cli, path, status));
     memcpy(check->uuid, info.uuid, sizeof(check->uuid));
     check->has_uuid = true;
     cli_need(check->cli, remote_config_read(check->cli, path, true, &config));
@@ -136,7 +136,7 @@ static int run(struct check_remote *check)
         end_text(check);
     }
     if (!is_complete) {
-        return remote_report(check->cli, check->url, status, check->cli->error);
+        return remote_report(check->cli, check->url, status);
     }
     return status == WAL_OK ? CLI_OK : CLI_NEGATIVE;
 }
@@ -241,7 +241,7 @@ static int add(struct request *request)
     if (status == WAL_EINVAL) {
         cli_fail(request->cli, CLI_NEGATIVE, url, "%s", request->cli->error->text);
     }
-    cli_need(request->cli, remote_report(request->cli, url, status, request->cli->error));
+    cli_need(request->cli, remote_report(request->cli, url, status));
     if (remote_config_read(request->cli, request->path, false, &request->config) != CLI_OK) {
         remote_config_init(&request->config);
     }
@@ -279,7 +279,7 @@ static int list(struct request *request)
     request->remote = remote_open(request->cli, "URL", url);
     status = wal_remote_list(request->remote, remote_print_store, (void *)(uintptr_t)request->cli,
                              request->cli->error);
-    return remote_report(request->cli, url, status, request->cli->error);
+    return remote_report(request->cli, url, status);
 }
 
 /* --- sessions ----------------------------------------------------------- */
@@ -297,7 +297,7 @@ static int list_sessions(struct request *request)
     status = wal_remote_list_sessions(request->remote, request->store_id != NULL ? uuid : NULL,
                                       remote_print_session, (void *)(uintptr_t)cli, cli->error);
     /* The reader of the output has had enough. */
-    return status == WAL_ECALLBACK ? CLI_OK : remote_report(cli, url, status, cli->error);
+    return status == WAL_ECALLBACK ? CLI_OK : remote_report(cli, url, status);
 }
 
 /* --- push --------------------------------------------------------------- */
@@ -351,7 +351,7 @@ static int push_once(struct request *request, struct wal_remote_writer *writer)
     status = wal_remote_push(writer, &result, request->cli->error);
     keep_fenced(request, status);
     if (status != WAL_OK) {
-        return remote_report(request->cli, request->config.url, status, request->cli->error);
+        return remote_report(request->cli, request->config.url, status);
     }
     remote_print_push(request->cli, request->config.url, &result);
     remote_upkeep(request->cli, request->config.url, request->remote, request->cli->store,
@@ -388,7 +388,7 @@ static int open_writer(struct request *request, struct wal_remote_writer **write
     status = wal_remote_writer_open(request->remote, request->cli->store, &options, writer,
                                     request->cli->error);
     keep_fenced(request, status);
-    return remote_report(request->cli, request->config.url, status, request->cli->error);
+    return remote_report(request->cli, request->config.url, status);
 }
 
 static int push_locked(struct request *request)
@@ -488,7 +488,7 @@ static int give_away(struct request *request, const char *session)
                                     request->cli->error);
     }
     if (status != WAL_OK) {
-        code = remote_report(request->cli, session, status, request->cli->error);
+        code = remote_report(request->cli, session, status);
     }
     if (code != CLI_OK && status != WAL_ECLAIMED) {
         keep_session(request, session);
@@ -507,7 +507,7 @@ static int handoff(struct request *request)
     status = wal_remote_handoff(request->remote, request->cli->store, cli_slice(session),
                                 request->cli->error);
     code = status == WAL_EBUSY ? give_away(request, session)
-                               : remote_report(request->cli, session, status, request->cli->error);
+                               : remote_report(request->cli, session, status);
     if (code == CLI_OK) {
         cli_note(request->cli, session,
                  "the next machine that resumes it has it; appends to it are refused here");
@@ -549,7 +549,7 @@ static int pull(struct request *request)
         options.ctx = request;
     }
     status = wal_remote_pull(request->remote, path, &options, &result, cli->error);
-    cli_need(cli, remote_report(cli, path, status, cli->error));
+    cli_need(cli, remote_report(cli, path, status));
     remote_print_pull(cli, path, request->takes_over, &result);
     return CLI_OK;
 }
@@ -598,7 +598,7 @@ static int erase_remote(struct request *request)
     status = wal_remote_erase(writer, &result, request->cli->error);
     wal_remote_writer_close(writer);
     if (status != WAL_OK) {
-        code = remote_report(request->cli, request->config.url, status, request->cli->error);
+        code = remote_report(request->cli, request->config.url, status);
         cli_note(request->cli, request->config.url, "what was erased may be there yet; repeat it");
         return code;
     }
@@ -641,8 +641,7 @@ static int compact(struct request *request)
     }
     status = wal_remote_compact(request->remote, request->cli->store, &options, &result,
                                 request->cli->error);
-    cli_need(request->cli,
-             remote_report(request->cli, request->config.url, status, request->cli->error));
+    cli_need(request->cli, remote_report(request->cli, request->config.url, status));
     remote_print_compact(request->cli, request->config.url, &result);
     return CLI_OK;
 }
@@ -663,7 +662,7 @@ static int print_status(struct request *request)
 
         remote_print_status(request->cli, request->config.url, is_writer, status == WAL_OK, &found);
     }
-    return remote_report(request->cli, request->config.url, status, request->cli->error);
+    return remote_report(request->cli, request->config.url, status);
 }
 
 /* --- the verb ----------------------------------------------------------- */
@@ -837,8 +836,7 @@ static int bring(struct resume_request *request)
     options.directory = cli_slice(replicas);
     status = wal_remote_resume(request->remote, request->cli->store, &options, &result,
                                request->cli->error);
-    cli_need(request->cli,
-             remote_report(request->cli, request->session, status, request->cli->error));
+    cli_need(request->cli, remote_report(request->cli, request->session, status));
     print_result(request, &result);
     return print_tail(request, result.session);
 }
@@ -855,7 +853,7 @@ static int take_back(struct resume_request *request)
         request->remote = remote_open(request->cli, "URL", config.url);
         status = wal_remote_take_back(request->remote, request->cli->store,
                                       cli_slice(request->session), request->cli->error);
-        code = remote_report(request->cli, request->session, status, request->cli->error);
+        code = remote_report(request->cli, request->session, status);
     }
     cli_need(request->cli, code);
     cli_note(request->cli, request->session, "it goes on here again");

@@ -74,10 +74,11 @@ void remote_read_store_id(const struct cli *cli, const char *text, uint8_t uuid[
 
 /* --- printing ----------------------------------------------------------- */
 
-/* Prints an error of the library: the object, or `what`, and the sentence; nothing for WAL_OK.
- * Returns the exit code. */
-int remote_report(const struct cli *cli, const char *what, enum wal_status status,
-                  const struct wal_error *error);
+/* Prints an error of the library, which is in cli->error or in `error`: the object, or `what`, and
+ * the sentence; nothing for WAL_OK. Returns the exit code. */
+int remote_report(const struct cli *cli, const char *what, enum wal_status status);
+int remote_report_error(const struct cli *cli, const char *what, enum wal_status status,
+                        const struct wal_error *error);
 /* What was done, and the remote. */
 void remote_print_url(const struct cli *cli, const char *what, const char *url);
 /* A wal_remote_store_fn: a store that the remote has. ctx: the struct cli. */

@@ -35,10 +35,8 @@ static void print_moved(void *ctx, struct wal_slice session, const char *host)
 /* Prints what a check of `moves` finds, or its failure. Returns the exit code. */
 static int print_moves(const struct cli *cli, const char *url, struct wal_remote_moves *moves)
 {
-    enum wal_status status =
-        wal_remote_moves_check(moves, print_moved, (void *)(uintptr_t)cli, cli->error);
-
-    return status == WAL_OK ? CLI_OK : remote_report(cli, url, status, cli->error);
+    return remote_report(
+        cli, url, wal_remote_moves_check(moves, print_moved, (void *)(uintptr_t)cli, cli->error));
 }
 
 int remote_check_moves(const struct cli *cli, const char *url, struct wal_remote *remote,
@@ -49,7 +47,7 @@ int remote_check_moves(const struct cli *cli, const char *url, struct wal_remote
     int code;
 
     if (status != WAL_OK) {
-        return remote_report(cli, url, status, cli->error);
+        return remote_report(cli, url, status);
     }
     code = print_moves(cli, url, moves);
     wal_remote_moves_close(moves);
@@ -92,7 +90,7 @@ void remote_upkeep(const struct cli *cli, const char *url, struct wal_remote *re
         status = wal_remote_compact(remote, store, NULL, NULL, cli->error);
     }
     if (status != WAL_OK) {
-        (void)remote_report(cli, url, status, cli->error);
+        (void)remote_report(cli, url, status);
     }
 }
 
@@ -170,7 +168,8 @@ static void report(void *ctx, const struct wal_error *error)
     if (error->status == WAL_OK) {
         fprintf(stderr, "agentwal: %s: the remote answers again\n", following->url);
     } else {
-        (void)remote_report(following->cli, following->url, (enum wal_status)error->status, error);
+        (void)remote_report_error(following->cli, following->url, (enum wal_status)error->status,
+                                  error);
     }
 }
 
@@ -259,7 +258,7 @@ int remote_ship(const struct cli *cli, const char *url, struct wal_remote *remot
         wal_remote_shipper_stop(shipper);
     }
     if (status != WAL_OK) {
-        code = remote_report(cli, url, status, cli->error);
+        code = remote_report(cli, url, status);
     } else if (info.has_ended) {
         code = cli_exit_code((enum wal_status)info.status);
     } else {
@@ -297,8 +296,8 @@ static int32_t see(void *ctx, const struct wal_remote_pull_result *result,
     struct followed *followed = ctx;
 
     if (failure != NULL && !followed->has_failed) {
-        (void)remote_report(followed->cli, followed->path, (enum wal_status)failure->status,
-                            failure);
+        (void)remote_report_error(followed->cli, followed->path, (enum wal_status)failure->status,
+                                  failure);
     } else if (failure == NULL && (!followed->has_printed || result->parts != followed->parts)) {
         remote_print_pull(followed->cli, followed->path, false, result);
         (void)fflush(stdout);
@@ -337,5 +336,5 @@ int remote_follow(const struct cli *cli, struct wal_remote *remote, const char *
     if (status == WAL_ECALLBACK && is_interrupted != 0) {
         return CLI_OK;
     }
-    return status == WAL_OK ? CLI_OK : remote_report(cli, path, status, cli->error);
+    return remote_report(cli, path, status);
 }

@@ -48,7 +48,7 @@ struct order_item {
 
 /* A session. */
 struct named {
-    uint32_t number;
+    uint64_t number;
     char *id;
 };
 
@@ -84,18 +84,10 @@ static enum change change_of(const struct wal_record *record)
     return cli_slice_equal(record->entry->type, cli_slice(WAL_TYPE_REDACTION)) ? REDACTS : ADDS;
 }
 
-static int compare_items(const void *a, const void *b)
-{
-    const struct order_item *one = a;
-    const struct order_item *other = b;
-
-    return (one->sequence > other->sequence) - (one->sequence < other->sequence);
-}
-
 static void order_sort(struct order *order)
 {
     if (order->count > 1) {
-        qsort(order->items, order->count, sizeof(order->items[0]), compare_items);
+        qsort(order->items, order->count, sizeof(order->items[0]), wal__compare_u64);
     }
 }
 
@@ -171,10 +163,8 @@ static bool is_in(const struct order *order, uint64_t sequence)
 /* Whether a record that was read has the number. */
 static bool is_record(const struct order *order, size_t count, uint64_t sequence)
 {
-    const struct order_item wanted = {.sequence = sequence};
-
-    return count > 0 &&
-           bsearch(&wanted, order->items, count, sizeof(order->items[0]), compare_items) != NULL;
+    return count > 0 && bsearch(&sequence, order->items, count, sizeof(order->items[0]),
+                                wal__compare_u64) != NULL;
 }
 
 /* Returns an object with the session and up to two more texts. */
@@ -321,14 +311,6 @@ struct known {
     size_t capacity;
 };
 
-static int compare_numbers(const void *a, const void *b)
-{
-    const struct named *one = a;
-    const struct named *other = b;
-
-    return (one->number > other->number) - (one->number < other->number);
-}
-
 static void known_deinit(struct known *known)
 {
     for (size_t i = 0; i < known->count; i++) {
@@ -336,11 +318,6 @@ static void known_deinit(struct known *known)
     }
     free(known->items);
     *known = (struct known){.items = NULL};
-}
-
-static void add_known(struct known *known, uint32_t number, struct wal_slice id)
-{
-    *CLI_ADD(known) = (struct named){.number = number, .id = cli_copy_slice(id)};
 }
 
 /* Adds the sessions of the store. */
@@ -354,43 +331,39 @@ static enum wal_status known_read(struct known *known, struct wal_store *store)
 
         options.flags = pass == 0 ? 0U : WAL_SESSION_CURSOR_TRASH;
         for (cli_sessions_open(&list, store, &options, NULL); cli_sessions_next(&list);) {
-            add_known(known, list.info.number, list.info.id);
+            *CLI_ADD(known) = (struct named){list.info.number, cli_copy_slice(list.info.id)};
         }
         status = list.status;
     }
     if (known->count > 1) {
-        qsort(known->items, known->count, sizeof(known->items[0]), compare_numbers);
+        qsort(known->items, known->count, sizeof(known->items[0]), wal__compare_u64);
     }
     return status;
 }
 
-static bool has(const struct known *known, uint32_t number)
+/* Sets *rank to that of the first session whose number is not lower. Returns whether it has the
+ * number. */
+static bool known_find(const struct known *known, uint64_t number, size_t *rank)
 {
-    const struct named wanted = {.number = number};
-
-    return known->count > 0 && bsearch(&wanted, known->items, known->count, sizeof(known->items[0]),
-                                       compare_numbers) != NULL;
+    *rank = wal__lower_bound(known->items, known->count, sizeof(known->items[0]),
+                             offsetof(struct named, number), number);
+    return *rank < known->count && known->items[*rank].number == number;
 }
 
-/* Adds new sessions; numbers of sessions rise. */
+/* Adds new sessions. Their numbers rise, so that few items are moved. */
 static void add_new(struct known *known, const struct order *order)
 {
-    size_t old = known->count;
-
     for (size_t i = 0; i < order->named_count; i++) {
         const struct named *named = &order->named[i];
-        struct known before = {.items = known->items, .count = old};
-        bool is_added = has(&before, named->number);
+        struct named *item;
+        size_t rank;
 
-        for (size_t k = old; k < known->count && !is_added; k++) {
-            is_added = known->items[k].number == named->number;
+        if (!known_find(known, named->number, &rank)) {
+            (void)CLI_ADD(known);
+            item = &known->items[rank];
+            memmove(item + 1, item, (known->count - 1 - rank) * sizeof(*item));
+            *item = (struct named){named->number, cli_copy_slice(cli_slice(named->id))};
         }
-        if (!is_added) {
-            add_known(known, named->number, cli_slice(named->id));
-        }
-    }
-    if (known->count > old) {
-        qsort(known->items, known->count, sizeof(known->items[0]), compare_numbers);
     }
 }
 
@@ -425,14 +398,16 @@ static void known_update(struct known *known, struct wal_store *store, struct or
     }
     for (size_t i = 0; i < known->count; i++) {
         struct named *item = &known->items[i];
+        size_t rank;
+        bool is_there = known_find(&now, item->number, &rank);
 
-        if (!has(&now, item->number) && limit > 0) {
+        if (!is_there && limit > 0) {
             limit = find_free(order, after, limit);
         }
-        if (has(&now, item->number) || limit == 0) {
+        if (is_there || limit == 0) {
             known->items[kept++] = *item;
         } else {
-            add_deleted(order, limit, item->number, cli_slice(item->id));
+            add_deleted(order, limit, (uint32_t)item->number, cli_slice(item->id));
             free(item->id);
         }
     }

@@ -22,12 +22,7 @@ static int32_t add_text(void *ctx, const void *data, uint64_t size)
 {
     struct shown_documents *documents = ctx;
 
-    while (documents->text_capacity - documents->text_size < size) {
-        documents->text = cli_reserve(documents->text, documents->text_capacity,
-                                      &documents->text_capacity, sizeof(char));
-    }
-    memcpy(documents->text + documents->text_size, data, (size_t)size);
-    documents->text_size += (size_t)size;
+    cli_append(&documents->text, data, (size_t)size);
     return 0;
 }
 
@@ -55,22 +50,22 @@ static enum wal_status read_text(struct shown_documents *documents, wal_view_put
  * the first one that the log has. */
 static void add_entries(struct shown_documents *documents, struct wal_entry_cursor *cursor)
 {
-    const char *line = documents->text;
-    const char *end = line + documents->text_size;
+    const char *begin = (const char *)documents->text.data;
+    const char *end = begin + documents->text.size;
     struct wal_entry header = WAL_INIT(wal_entry);
     struct wal_entry known = WAL_INIT(wal_entry);
     struct wal_entry entry;
     const char *newline;
     char why[128];
 
-    for (; line < end; line = newline + 1) {
+    for (const char *line = begin; line < end; line = newline + 1) {
         newline = memchr(line, '\n', (size_t)(end - line));
         entry = (struct wal_entry)WAL_INIT(wal_entry);
         if (newline == NULL || !cli_entry_read(line, (size_t)(newline - line), &documents->texts,
                                                &entry, why, sizeof(why))) {
             return;
         }
-        if (line == documents->text) {
+        if (line == begin) {
             header = entry;
             continue;
         }
@@ -121,7 +116,7 @@ enum wal_status shown_documents_read(struct shown_documents *documents, struct w
         return status;
     }
     status = read_text(documents, add_text, store, session, error);
-    if (status == WAL_OK && documents->text_size > 0) {
+    if (status == WAL_OK && documents->text.size > 0) {
         add_entries(documents, cursor);
     }
     return status;
@@ -130,7 +125,7 @@ enum wal_status shown_documents_read(struct shown_documents *documents, struct w
 void shown_documents_deinit(struct shown_documents *documents)
 {
     free(documents->items);
-    free(documents->text);
+    free(documents->text.data);
     cli_texts_deinit(&documents->texts);
     cli_ids_deinit(&documents->events);
     *documents = (struct shown_documents){.items = NULL};
@@ -144,25 +139,27 @@ static int32_t add_event(void *ctx, const void *data, uint64_t size)
     static const char begin[] = "{\"id\":\"";
     const size_t ending = sizeof(EVENT_ENDING) - 1;
     struct shown_documents *events = ctx;
+    char *text;
     const char *line;
     const char *end;
     const char *newline;
 
     (void)add_text(ctx, data, size);
-    end = events->text + events->text_size;
-    for (line = events->text + events->kept;
-         (newline = memchr(line, '\n', (size_t)(end - line))) != NULL; line = newline + 1) {
+    text = (char *)events->text.data;
+    end = text + events->text.size;
+    for (line = text + events->kept; (newline = memchr(line, '\n', (size_t)(end - line))) != NULL;
+         line = newline + 1) {
         const char *id = line + sizeof(begin) - 1;
         const char *quote = newline > id ? memchr(id, '"', (size_t)(newline - id)) : NULL;
 
         if (quote != NULL && memcmp(line, begin, sizeof(begin) - 1) == 0 &&
             quote - id > (ptrdiff_t)ending && memcmp(quote - ending, EVENT_ENDING, ending) == 0) {
-            memmove(events->text + events->kept, line, (size_t)(newline + 1 - line));
+            memmove(text + events->kept, line, (size_t)(newline + 1 - line));
             events->kept += (size_t)(newline + 1 - line);
         }
     }
-    memmove(events->text + events->kept, line, (size_t)(end - line));
-    events->text_size = events->kept + (size_t)(end - line);
+    memmove(text + events->kept, line, (size_t)(end - line));
+    events->text.size = events->kept + (size_t)(end - line);
     return 0;
 }
 
@@ -172,6 +169,8 @@ void shown_events_read(struct shown_documents *events, struct wal_store *store,
     struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal__source source;
     const char *newline;
+    const char *line;
+    const char *end;
     char why[128];
 
     if (wal_session_get_info(session, &info, NULL) != WAL_OK ||
@@ -179,10 +178,12 @@ void shown_events_read(struct shown_documents *events, struct wal_store *store,
         read_text(events, add_event, store, session, NULL) != WAL_OK) {
         return;
     }
-    for (const char *line = events->text; line < events->text + events->kept; line = newline + 1) {
+    line = (const char *)events->text.data;
+    end = line + events->kept;
+    for (; line < end; line = newline + 1) {
         struct wal_entry entry = WAL_INIT(wal_entry);
 
-        newline = memchr(line, '\n', (size_t)(events->text + events->kept - line));
+        newline = memchr(line, '\n', (size_t)(end - line));
         if (cli_entry_read(line, (size_t)(newline - line), &events->texts, &entry, why,
                            sizeof(why))) {
             entry.id.size -= sizeof(EVENT_ENDING) - 1;
@@ -419,13 +420,6 @@ struct writer {
     bool is_result; /* of a message: its texts are the result of a tool */
 };
 
-/* Texts that are joined. Zeroed: none. */
-struct joined {
-    char *data;
-    size_t size;
-    size_t capacity;
-};
-
 static bool is_string(const struct wal__json_token *token, const char *text)
 {
     return token->kind == WAL__JSON_STRING && wal__json_string_is(token->span, text);
@@ -465,21 +459,15 @@ static bool is_error(struct wal__json_span object)
 
 /* --- joining ------------------------------------------------------------ */
 
-static void join(struct joined *joined, struct wal_slice text)
+static void join(struct wal__buf *joined, struct wal_slice text)
 {
-    while (joined->capacity - joined->size < text.size + 1) {
-        joined->data = cli_reserve(joined->data, joined->capacity, &joined->capacity, sizeof(char));
-    }
-    if (text.size > 0) {
-        memcpy(joined->data + joined->size, text.data, (size_t)text.size);
-        joined->size += (size_t)text.size;
-    }
+    cli_append(joined, text.data, (size_t)text.size);
 }
 
 /* Adds a text, on a separate line. */
 static void join_text(void *ctx, const struct wal__message_part *part)
 {
-    struct joined *joined = ctx;
+    struct wal__buf *joined = ctx;
     struct cli_texts texts = {.items = NULL};
 
     if (part->kind != WAL__PART_TEXT && part->kind != WAL__PART_THINKING &&
@@ -515,7 +503,7 @@ static void put_string(struct shown *shown, const char *key, const struct wal__j
 
 static void put_text(struct shown *shown, const char *kind, const struct wal__message_part *part)
 {
-    struct joined joined = {.data = NULL};
+    struct wal__buf joined = {.data = NULL};
 
     join_text(&joined, part);
     if (joined.size > 0) {
@@ -571,7 +559,7 @@ static void put_call(struct shown *shown, const struct wal__message_part *part)
 }
 
 static void put_result(struct shown *shown, struct wal__json_span object,
-                       const struct joined *joined)
+                       const struct wal__buf *joined)
 {
     struct wal__json_token id = find_string(object, result_ids);
 
@@ -591,7 +579,7 @@ static void put_result(struct shown *shown, struct wal__json_span object,
 /* Writes a result of a block, and the images in it. */
 static void put_block_result(struct shown *shown, const struct wal__message_part *part)
 {
-    struct joined joined = {.data = NULL};
+    struct wal__buf joined = {.data = NULL};
 
     wal__message_visit_result(&part->value, join_text, &joined);
     if (joined.size == 0 && part->value.kind == WAL__JSON_OBJECT) {
@@ -652,7 +640,7 @@ static bool is_tool(const struct wal__message *message)
 static void put_message(struct shown *shown, const struct wal__message *message)
 {
     struct writer writer = {shown, is_tool(message)};
-    struct joined joined = {.data = NULL};
+    struct wal__buf joined = {.data = NULL};
 
     if (writer.is_result) {
         wal__message_visit(message, join_text, &joined);
@@ -674,7 +662,7 @@ static bool is_summary_type(struct wal_slice type)
 
 static void put_summary(struct shown *shown, const struct wal__message *message)
 {
-    struct joined joined = {.data = NULL};
+    struct wal__buf joined = {.data = NULL};
 
     wal__message_visit(message, join_text, &joined);
     open_part(shown, "summary");
@@ -796,7 +784,7 @@ static const char *shown_role(const struct wal_entry *entry)
 /* --- preview ------------------------------------------------------------ */
 
 /* Adds the argument of a call that says most of it; that of a call with a text is the text. */
-static void join_argument(struct joined *joined, const struct wal__json_token *value)
+static void join_argument(struct wal__buf *joined, const struct wal__json_token *value)
 {
     static const char *const keys[] = {"command",  "cmd",  "pattern", "query",       "file_path",
                                        "filePath", "path", "url",     "description", "prompt",
@@ -824,7 +812,7 @@ static void join_argument(struct joined *joined, const struct wal__json_token *v
 /* Adds texts, and calls with their names in brackets. */
 static void preview_part(void *ctx, const struct wal__message_part *part)
 {
-    struct joined *joined = ctx;
+    struct wal__buf *joined = ctx;
     struct cli_texts texts = {.items = NULL};
 
     if (part->kind == WAL__PART_CALL) {
@@ -840,7 +828,7 @@ static void preview_part(void *ctx, const struct wal__message_part *part)
     cli_texts_deinit(&texts);
 }
 
-static void join_preview(struct joined *joined, const struct wal_entry *entry, bool hides_results)
+static void join_preview(struct wal__buf *joined, const struct wal_entry *entry, bool hides_results)
 {
     struct wal__message_part note = {.kind = WAL__PART_TEXT};
     struct wal__json_span payload;
@@ -863,7 +851,7 @@ static void join_preview(struct joined *joined, const struct wal_entry *entry, b
 static void preview(struct shown *shown, const struct wal_entry *entry, bool is_repeated)
 {
     struct cli_texts texts = {.items = NULL};
-    struct joined joined = {.data = NULL};
+    struct wal__buf joined = {.data = NULL};
     struct wal_slice text;
 
     if (!is_repeated) {

@@ -72,10 +72,8 @@ struct shown_documents {
     size_t count;
     /* private */
     size_t capacity;
-    char *text; /* the export */
-    size_t text_size;
-    size_t text_capacity;
-    size_t kept; /* bytes of the lines of events, with which the export begins */
+    struct wal__buf text; /* the export */
+    size_t kept;          /* bytes of the lines of events, with which the export begins */
     struct cli_texts texts;
     struct cli_ids events; /* index of the message, by the id of its event */
 };

@@ -136,7 +136,9 @@ static bool is_of_parent(const struct usage_answers *answers, const struct usage
     return false;
 }
 
-void usage_answers_settle(struct usage_answers *answers)
+/* Removes answers that a thread repeats of the one that it came from. Threads that came from one
+ * which is not there repeat each other. No answer is added later. */
+static void settle(struct usage_answers *answers)
 {
     size_t kept = 0;
 
@@ -343,21 +345,11 @@ enum {
 
 /* --- sessions ----------------------------------------------------------- */
 
-static int compare_sessions(const void *a, const void *b)
+static struct usage_session *find_session(struct usage *usage, uint64_t number)
 {
-    const struct usage_session *one = a;
-    const struct usage_session *other = b;
-
-    return (one->number > other->number) - (one->number < other->number);
-}
-
-static struct usage_session *find_session(struct usage *usage, uint32_t number)
-{
-    const struct usage_session wanted = {.number = number};
-
     return usage->session_count == 0 ? NULL
-                                     : bsearch(&wanted, usage->sessions, usage->session_count,
-                                               sizeof(wanted), compare_sessions);
+                                     : bsearch(&number, usage->sessions, usage->session_count,
+                                               sizeof(usage->sessions[0]), wal__compare_u64);
 }
 
 /* Where answers go. */
@@ -399,7 +391,7 @@ static enum wal_status list_sessions(struct usage *usage, struct wal_store *stor
         }
     }
     if (usage->session_count > 0) {
-        qsort(usage->sessions, usage->session_count, sizeof(usage->sessions[0]), compare_sessions);
+        qsort(usage->sessions, usage->session_count, sizeof(usage->sessions[0]), wal__compare_u64);
     }
     return list.status;
 }
@@ -526,7 +518,7 @@ static enum wal_status read_once(struct usage *usage, struct wal_store *store,
     if (status == WAL_OK) {
         status = read_all_documents(usage, store, &with_documents, error);
     }
-    usage_answers_settle(&usage->answers);
+    settle(&usage->answers);
     cli_ids_deinit(&with_documents);
     return status;
 }

@@ -117,9 +117,6 @@ struct usage_answers {
 void usage_answers_add(struct usage_answers *answers, uint32_t session,
                        const struct usage_sample *sample);
 
-/* Removes answers that a thread repeats of the one that it came from. Threads that came from one
- * which is not there repeat each other. No answer is added later. */
-void usage_answers_settle(struct usage_answers *answers);
 void usage_answers_deinit(struct usage_answers *answers);
 
 /* --- list prices (prices.c) ----------------------------------------------- */
@@ -177,7 +174,7 @@ void usage_answers_price(struct usage_answers *answers, const struct usage_price
 
 /* A session. Texts are empty where it has none. */
 struct usage_session {
-    uint32_t number;
+    uint64_t number;
     char *id;
     char *title;
     char *label; /* cli_session_title */

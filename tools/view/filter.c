@@ -731,9 +731,7 @@ static bool secret_is_key(struct wal_slice key, struct wal_slice value, enum vie
 
 /* A copy that is being made. The owner zeroes it and sets `counts`. */
 struct view_copy {
-    char *data;
-    size_t size;
-    size_t capacity;
+    struct wal__buf text;
     uint64_t *counts; /* of VIEW_KINDS */
 };
 
@@ -749,36 +747,22 @@ static const char *view_kind_text(enum view_kind kind)
     return texts[kind];
 }
 
-static void view_copy_put(struct view_copy *copy, const void *data, size_t size)
-{
-    if (copy->capacity - copy->size < size + 1) {
-        copy->capacity = (copy->size + size + 1) * 2;
-        copy->data = cli_realloc(copy->data, copy->capacity);
-    }
-    if (size > 0) {
-        memcpy(copy->data + copy->size, data, size);
-        copy->size += size;
-    }
-}
-
 /* Adds "[KIND hidden]" and counts it. */
 static void view_copy_strike(struct view_copy *copy, enum view_kind kind)
 {
     const char *text = view_kind_text(kind);
 
-    view_copy_put(copy, "[", 1);
-    view_copy_put(copy, text, strlen(text));
-    view_copy_put(copy, " hidden]", 8);
+    cli_append(&copy->text, "[", 1);
+    cli_append(&copy->text, text, strlen(text));
+    cli_append(&copy->text, " hidden]", 8);
     copy->counts[kind]++;
 }
 
 /* Gives the text to `texts`, which owns it then. */
 static struct wal_slice view_copy_finish(struct view_copy *copy, struct cli_texts *texts)
 {
-    struct wal_slice text = {copy->data, copy->size};
-
-    *CLI_ADD(texts) = copy->data;
-    return text;
+    *CLI_ADD(texts) = (char *)copy->text.data;
+    return (struct wal_slice){copy->text.data, copy->text.size};
 }
 
 void view_filter_compile(const struct cli *cli, struct view_filter *filter,
@@ -815,7 +799,7 @@ static struct wal_slice strike_secrets(struct view_filter *filter, struct wal_sl
             at++;
             continue;
         }
-        view_copy_put(&copy, data + done, range.from - done);
+        cli_append(&copy.text, data + done, range.from - done);
         view_copy_strike(&copy, kind);
         done = range.end;
         at = range.end;
@@ -823,7 +807,7 @@ static struct wal_slice strike_secrets(struct view_filter *filter, struct wal_sl
     if (done == 0) {
         return text;
     }
-    view_copy_put(&copy, data + done, (size_t)text.size - done);
+    cli_append(&copy.text, data + done, (size_t)text.size - done);
     return view_copy_finish(&copy, texts);
 }
 
@@ -848,13 +832,13 @@ static struct wal_slice strike_pattern(struct view_filter *filter, const regex_t
             at = (size_t)match.rm_eo + 1;
             continue;
         }
-        view_copy_put(&copy, data + done, (size_t)match.rm_so - done);
+        cli_append(&copy.text, data + done, (size_t)match.rm_so - done);
         view_copy_strike(&copy, VIEW_PATTERN);
         done = (size_t)match.rm_eo;
         at = done;
     }
     if (done > 0) {
-        view_copy_put(&copy, data + done, (size_t)text.size - done);
+        cli_append(&copy.text, data + done, (size_t)text.size - done);
         text = view_copy_finish(&copy, texts);
     }
     free(data);
@@ -882,16 +866,13 @@ static size_t separator_size(const char *data, size_t size, size_t at)
     return size - at >= 3 && strncasecmp(data + at, "%2f", 3) == 0 ? 3 : 0;
 }
 
-static bool begins_with_text(const char *data, size_t size, const char *text)
-{
-    return size >= strlen(text) && memcmp(data, text, strlen(text)) == 0;
-}
-
 /* The bytes of the directory of all homes at the beginning of a path, after the first separator:
  * home or Users. 0: it is none. */
 static size_t homes_size(const char *data, size_t size)
 {
-    return begins_with_text(data, size, "home") ? 4 : begins_with_text(data, size, "Users") ? 5 : 0;
+    const struct rest rest = {data, size};
+
+    return begins(rest, "home") ? 4 : begins(rest, "Users") ? 5 : 0;
 }
 
 /* Whether a slash at `at` may begin an absolute path. */
@@ -1033,8 +1014,8 @@ static void put_path(struct view_copy *copy, const struct view_filter *filter, c
     copy->counts[VIEW_PATH]++;
     if (begins_with(path, size, filter->cwd)) {
         size_t length = strlen(filter->cwd);
-        view_copy_put(copy, ".", 1);
-        view_copy_put(copy, path + length, size - length);
+        cli_append(&copy->text, ".", 1);
+        cli_append(&copy->text, path + length, size - length);
         return;
     }
     while (at > 0 && !is_separator_end(path, size, at)) {
@@ -1043,8 +1024,8 @@ static void put_path(struct view_copy *copy, const struct view_filter *filter, c
     if (is_home(path, at) || user_name_size(path, size, at) > 0) {
         at = size; /* the last name is that of a user */
     }
-    view_copy_put(copy, "\xe2\x80\xa6/", 4);
-    view_copy_put(copy, path + at, size - at);
+    cli_append(&copy->text, "\xe2\x80\xa6/", 4);
+    cli_append(&copy->text, path + at, size - at);
 }
 
 /* The size of the part at `at` that is replaced as a path; 0: none. */
@@ -1089,7 +1070,7 @@ static struct wal_slice strike_paths(struct view_filter *filter, struct wal_slic
             at++;
             continue;
         }
-        view_copy_put(&copy, data + done, at - done);
+        cli_append(&copy.text, data + done, at - done);
         put_path(&copy, filter, data + at, length);
         at += length;
         done = at;
@@ -1097,7 +1078,7 @@ static struct wal_slice strike_paths(struct view_filter *filter, struct wal_slic
     if (done == 0) {
         return text;
     }
-    view_copy_put(&copy, data + done, size - done);
+    cli_append(&copy.text, data + done, size - done);
     return view_copy_finish(&copy, texts);
 }
 

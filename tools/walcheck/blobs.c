@@ -611,31 +611,15 @@ static bool checkpoint_decode(const struct wal__doc_record *doc, struct checkpoi
 
 /* --- lists ---------------------------------------------------------------- */
 
-/* The encoded bytes of a list of files. */
-struct file_list {
-    uint8_t *bytes;
-    size_t size;
-    size_t capacity;
-};
-
 static bool add_piece(void *ctx, struct wal__span piece)
 {
-    struct file_list *list = ctx;
-
-    while (list->capacity - list->size < piece.size) {
-        list->capacity = list->capacity * 2 + WAL__CHUNK_MAX;
-        list->bytes = cli_realloc(list->bytes, list->capacity);
-    }
-    if (piece.size > 0) {
-        memcpy(list->bytes + list->size, piece.data, piece.size);
-    }
-    list->size += piece.size;
+    cli_append(ctx, piece.data, piece.size);
     return true;
 }
 
 /* Reads the encoded list into *list. Returns null, or why it cannot be read. */
 static const char *list_read(struct reader *reader, const struct wal__digest *digest,
-                             struct file_list *list)
+                             struct wal__buf *list)
 {
     const struct check_blob *blob = blobs_find(&reader->store->blobs, digest);
     uint64_t culprit;
@@ -725,7 +709,7 @@ struct reference_walk {
     struct reader reader;
     const struct check_reference *reference;
     struct check_payloads payloads;
-    struct file_list list;
+    struct wal__buf list; /* the encoded bytes of a list of files */
 };
 
 /* Reads the payload of the referring record; valid until the next read. */
@@ -791,7 +775,7 @@ static void follow_entry(struct reference_walk *reference_walk)
 /* Checks every file of the list; false if the list is not valid. */
 static bool follow_files(struct reference_walk *reference_walk, const char *id)
 {
-    const struct wal__span bytes = {reference_walk->list.bytes, reference_walk->list.size};
+    const struct wal__span bytes = {reference_walk->list.data, reference_walk->list.size};
     char what[WAL__ID_MAX + 256];
     struct wal__file_record file;
     struct wal__file_list list;
@@ -874,5 +858,5 @@ void check_references(struct check_store *store)
     }
     check_payload_close(&reference_walk.payloads);
     reader_deinit(&reference_walk.reader);
-    free(reference_walk.list.bytes);
+    free(reference_walk.list.data);
 }

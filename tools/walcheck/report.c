@@ -110,14 +110,6 @@ void check_damage_sequence(struct check_damage *damage, uint64_t sequence)
     *CLI_PUSH(damage->sequences, damage->sequence_count, damage->sequence_capacity) = sequence;
 }
 
-static int compare_sequences(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a;
-    uint64_t y = *(const uint64_t *)b;
-
-    return x < y ? -1 : x > y;
-}
-
 void check_damage_sort_sequences(struct check_damage *damage)
 {
     size_t kept = 0;
@@ -125,7 +117,7 @@ void check_damage_sort_sequences(struct check_damage *damage)
     if (damage->sequence_count == 0) {
         return;
     }
-    qsort(damage->sequences, damage->sequence_count, sizeof(*damage->sequences), compare_sequences);
+    qsort(damage->sequences, damage->sequence_count, sizeof(*damage->sequences), wal__compare_u64);
     for (size_t i = 0; i < damage->sequence_count; i++) {
         if (kept == 0 || damage->sequences[kept - 1] != damage->sequences[i]) {
             damage->sequences[kept++] = damage->sequences[i];

@@ -5,6 +5,7 @@
 #include "engine/files/file_set.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -637,4 +638,76 @@ bool wal__file_state_equal(const struct wal__file_record *a, const struct wal__f
     }
     return a->size == b->size && memcmp(&a->digest, &b->digest, sizeof(a->digest)) == 0 &&
            (a->kind == WAL__FILE_SYMLINK || a->mode == b->mode);
+}
+
+/* --- paths that could not be recorded ------------------------------------- */
+
+/* The path and the reason of an item are one allocation, which the path begins. */
+static void remove_last(struct wal__file_issues *issues)
+{
+    WAL__ASSERT(issues->count > 0);
+    wal__heap_free(issues->heap, (void *)(uintptr_t)issues->items[--issues->count].path.data);
+}
+
+void wal__file_issues_deinit(struct wal__file_issues *issues)
+{
+    while (issues->count > 0) {
+        remove_last(issues);
+    }
+    wal__heap_free(issues->heap, issues->items);
+    *issues = (struct wal__file_issues){.heap = issues->heap};
+}
+
+enum wal_status wal__file_issues_add(struct wal__file_issues *issues, struct wal__span path,
+                                     struct wal_error *error)
+{
+    const char *cause = error->sys_errno == 0 ? "" : strerror(error->sys_errno);
+    size_t size = strlen(error->text) + strlen(cause) + sizeof(": ");
+    char *text;
+
+    if (!WAL__HEAP_GROW(issues->heap, issues->items, issues->count, issues->capacity)) {
+        return wal__no_memory(error);
+    }
+    text = wal__heap_alloc(issues->heap, path.size + size);
+    if (text == NULL) {
+        return wal__no_memory(error);
+    }
+    memcpy(text, path.data, path.size);
+    (void)snprintf(text + path.size, size, "%s%s%s", error->text, *cause == '\0' ? "" : ": ",
+                   cause);
+    issues->items[issues->count++] = (struct wal_checkpoint_issue){
+        .struct_size = sizeof(issues->items[0]),
+        .status = error->status,
+        .path = {text, path.size},
+        .reason = {text + path.size, strlen(text + path.size)},
+    };
+    error->status = WAL_OK;
+    return WAL_OK;
+}
+
+static struct wal__span path_of(const struct wal_checkpoint_issue *issue)
+{
+    return (struct wal__span){issue->path.data, (size_t)issue->path.size};
+}
+
+static int compare_issues(const void *a, const void *b)
+{
+    return wal__file_compare_paths(path_of(a), path_of(b));
+}
+
+void wal__file_issues_sort(struct wal__file_issues *issues)
+{
+    uint32_t kept = 0;
+
+    if (issues->count > 1) {
+        qsort(issues->items, issues->count, sizeof(issues->items[0]), compare_issues);
+    }
+    for (uint32_t i = 0; i < issues->count; i++) {
+        if (kept > 0 && compare_issues(&issues->items[kept - 1], &issues->items[i]) == 0) {
+            wal__heap_free(issues->heap, (void *)(uintptr_t)issues->items[i].path.data);
+        } else {
+            issues->items[kept++] = issues->items[i];
+        }
+    }
+    issues->count = kept;
 }

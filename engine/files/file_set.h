@@ -1,6 +1,7 @@
 /*
  * file_set.h - a list of files in memory (SPEC.md 2.21, 5.13): ascending by the bytes of their
- * paths, each path once and followed by a NUL.
+ * paths, each path once and followed by a NUL; and the paths of a request that could not be
+ * recorded, with the reasons.
  *
  * Threads: one writer; any thread may read a list that no thread changes.
  */
@@ -10,9 +11,23 @@
 #include "agentwal/checkpoint.h"
 #include "engine/base/heap.h"
 #include "engine/base/io.h"
-#include "engine/files/file_issues.h"
 #include "engine/store/blob.h"
 #include "format/index/file_list.h"
+
+/* A zeroed struct with a heap is an empty list. */
+struct wal__file_issues {
+    const struct wal__heap *heap;
+    struct wal_checkpoint_issue *items; /* a text of each is path and reason */
+    uint32_t count;
+    uint32_t capacity;
+};
+
+void wal__file_issues_deinit(struct wal__file_issues *issues);
+/* Adds a path and the reason of an error, which is none any more. */
+enum wal_status wal__file_issues_add(struct wal__file_issues *issues, struct wal__span path,
+                                     struct wal_error *error) WAL_MUST_USE;
+/* Sorts by path; of each path one remains. */
+void wal__file_issues_sort(struct wal__file_issues *issues);
 
 /* A zeroed struct with a heap is an empty list. */
 struct wal__files {

@@ -116,16 +116,6 @@ bool usage_may_count(struct wal_slice text)
 
 /* --- usage of a message ------------------------------------------------- */
 
-static uint64_t sum_of(const struct wal__json_member *m, const int *at, size_t count)
-{
-    uint64_t sum = 0;
-
-    for (size_t i = 0; i < count; i++) {
-        sum = add(sum, count_of(&m[at[i]]));
-    }
-    return sum;
-}
-
 /* Reads {"input_tokens",...} of Claude Code, {"inputOther",...} of Kimi Code, {"input_other",...}
  * of Kimi CLI, or {"input",...} of pi and of appended entries. cached_input_tokens are part of the
  * input. Returns whether it has a count. */
@@ -133,20 +123,31 @@ static bool read_usage(struct wal__json_span usage, struct usage_sample *sample)
 {
     enum {
         INPUT,
-        INPUT_TOKENS,
         OUTPUT,
-        OUTPUT_TOKENS,
         READ,
-        READ_TOKENS,
         WRITE,
-        WRITE_TOKENS,
-        INPUT_OTHER,
-        READ_INPUT,
-        WRITE_INPUT,
-        INPUT_OTHER_CLI,
-        READ_INPUT_CLI,
-        WRITE_INPUT_CLI,
-        WRITE_1H,
+        KINDS
+    };
+    static const struct {
+        const char *key;
+        size_t kind;
+    } counts[] = {{"input", INPUT},
+                  {"input_tokens", INPUT},
+                  {"inputOther", INPUT},
+                  {"input_other", INPUT},
+                  {"output", OUTPUT},
+                  {"output_tokens", OUTPUT},
+                  {"cacheRead", READ},
+                  {"cache_read_input_tokens", READ},
+                  {"inputCacheRead", READ},
+                  {"input_cache_read", READ},
+                  {"cacheWrite", WRITE},
+                  {"cache_creation_input_tokens", WRITE},
+                  {"inputCacheCreation", WRITE},
+                  {"input_cache_creation", WRITE}};
+    enum {
+        COUNTS = sizeof(counts) / sizeof(counts[0]),
+        WRITE_1H = COUNTS,
         CACHED,
         REASONING,
         COST,
@@ -155,20 +156,6 @@ static bool read_usage(struct wal__json_span usage, struct usage_sample *sample)
         COUNT
     };
     struct wal__json_member m[COUNT] = {
-        [INPUT] = {.key = "input"},
-        [INPUT_TOKENS] = {.key = "input_tokens"},
-        [OUTPUT] = {.key = "output"},
-        [OUTPUT_TOKENS] = {.key = "output_tokens"},
-        [READ] = {.key = "cacheRead"},
-        [READ_TOKENS] = {.key = "cache_read_input_tokens"},
-        [WRITE] = {.key = "cacheWrite"},
-        [WRITE_TOKENS] = {.key = "cache_creation_input_tokens"},
-        [INPUT_OTHER] = {.key = "inputOther"},
-        [READ_INPUT] = {.key = "inputCacheRead"},
-        [WRITE_INPUT] = {.key = "inputCacheCreation"},
-        [INPUT_OTHER_CLI] = {.key = "input_other"},
-        [READ_INPUT_CLI] = {.key = "input_cache_read"},
-        [WRITE_INPUT_CLI] = {.key = "input_cache_creation"},
         [WRITE_1H] = {.parent = "cache_creation", .key = "ephemeral_1h_input_tokens"},
         [CACHED] = {.key = "cached_input_tokens"},
         [REASONING] = {.key = "reasoning"},
@@ -176,24 +163,26 @@ static bool read_usage(struct wal__json_span usage, struct usage_sample *sample)
         [COST_TOTAL] = {.parent = "cost", .key = "total"},
         [SPEED] = {.key = "speed"}};
     struct usage_tokens *tokens = &sample->tokens;
+    uint64_t sums[KINDS] = {0};
     uint64_t cached;
     bool is_known = false;
 
+    for (size_t i = 0; i < COUNTS; i++) {
+        m[i].key = counts[i].key;
+    }
     if (usage.size == 0 || !members_of(usage, m, COUNT)) {
         return false;
     }
-    for (size_t i = INPUT; i <= WRITE_INPUT_CLI; i++) {
+    for (size_t i = 0; i < COUNTS; i++) {
+        sums[counts[i].kind] = add(sums[counts[i].kind], count_of(&m[i]));
         is_known |= m[i].value.kind == WAL__JSON_NUMBER;
     }
-    tokens->input = sum_of(m, (const int[]){INPUT, INPUT_TOKENS, INPUT_OTHER, INPUT_OTHER_CLI}, 4);
-    tokens->output = sum_of(m, (const int[]){OUTPUT, OUTPUT_TOKENS}, 2);
-    tokens->cache_read = sum_of(m, (const int[]){READ, READ_TOKENS, READ_INPUT, READ_INPUT_CLI}, 4);
-    tokens->cache_write =
-        sum_of(m, (const int[]){WRITE, WRITE_TOKENS, WRITE_INPUT, WRITE_INPUT_CLI}, 4);
+    cached = smaller(count_of(&m[CACHED]), sums[INPUT]);
+    tokens->input = sums[INPUT] - cached;
+    tokens->output = sums[OUTPUT];
+    tokens->cache_read = add(sums[READ], cached);
+    tokens->cache_write = sums[WRITE];
     tokens->cache_write_1h = smaller(count_of(&m[WRITE_1H]), tokens->cache_write);
-    cached = smaller(count_of(&m[CACHED]), tokens->input);
-    tokens->input -= cached;
-    tokens->cache_read = add(tokens->cache_read, cached);
     tokens->reasoning = count_of(&m[REASONING]);
     tokens->total =
         add(add(tokens->input, tokens->output), add(tokens->cache_read, tokens->cache_write));

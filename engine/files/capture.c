@@ -234,7 +234,7 @@ static const struct wal__file_record *find_earlier(struct worker *worker, uint32
     uint32_t *likely = &worker->likely[baseline];
     const struct wal__file_record *found;
 
-    if (*likely < files->count && wal__file_compare_paths(files->items[*likely].path, path) == 0) {
+    if (*likely < files->count && wal__span_compare(files->items[*likely].path, path) == 0) {
         found = &files->items[*likely];
     } else {
         found = wal__files_find(files, path);

@@ -56,7 +56,7 @@ static bool next_pair(struct merge *merge, const struct wal__file_record **befor
 
         *before = &merge->before->items[merge->a];
         *after = &merge->after->items[merge->b];
-        order = wal__file_compare_paths((*before)->path, (*after)->path);
+        order = wal__span_compare((*before)->path, (*after)->path);
         merge->a += order <= 0;
         merge->b += order >= 0;
         if (order == 0 && !wal__file_state_equal(*before, *after)) {

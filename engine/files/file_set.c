@@ -56,17 +56,6 @@ static void append_file(struct wal__files *files, const struct wal__file_record 
     *(*end)++ = 0;
 }
 
-int wal__file_compare_paths(struct wal__span a, struct wal__span b)
-{
-    size_t size = a.size < b.size ? a.size : b.size;
-    int order = size == 0 ? 0 : memcmp(a.data, b.data, size);
-
-    if (order != 0) {
-        return order;
-    }
-    return a.size < b.size ? -1 : a.size > b.size;
-}
-
 /* --- paths --------------------------------------------------------------- */
 
 static enum wal_status fail_path(struct wal_error *error, enum wal_status status,
@@ -171,8 +160,8 @@ static enum wal_status add_path(struct wal__files *files, struct wal__span root,
 
 static int compare_files(const void *a, const void *b)
 {
-    return wal__file_compare_paths(((const struct wal__file_record *)a)->path,
-                                   ((const struct wal__file_record *)b)->path);
+    return wal__span_compare(((const struct wal__file_record *)a)->path,
+                             ((const struct wal__file_record *)b)->path);
 }
 
 /* Sorts the files by path and removes repeated paths. */
@@ -485,7 +474,7 @@ struct wal__file_record *wal__files_find(const struct wal__files *files, struct 
 
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        int order = wal__file_compare_paths(files->items[middle].path, path);
+        int order = wal__span_compare(files->items[middle].path, path);
 
         if (order == 0) {
             return &files->items[middle];
@@ -692,7 +681,7 @@ static struct wal__span path_of(const struct wal_checkpoint_issue *issue)
 
 static int compare_issues(const void *a, const void *b)
 {
-    return wal__file_compare_paths(path_of(a), path_of(b));
+    return wal__span_compare(path_of(a), path_of(b));
 }
 
 void wal__file_issues_sort(struct wal__file_issues *issues)

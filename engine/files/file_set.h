@@ -102,9 +102,6 @@ enum wal_status wal__files_make_absolute(struct wal__files *out, const struct wa
 /* Sum of the sizes of all files. */
 uint64_t wal__files_total_size(const struct wal__files *files);
 
-/* Compares the bytes of two paths as memcmp does. */
-int wal__file_compare_paths(struct wal__span a, struct wal__span b);
-
 /* Whether kind, content and permission bits are equal; permission bits of symbolic links are
  * ignored. Does not compare paths and times. */
 bool wal__file_state_equal(const struct wal__file_record *a, const struct wal__file_record *b);

@@ -209,8 +209,7 @@ static enum wal_status compare_expected(struct rewind_plan *plan, const struct w
     for (uint32_t i = 0; status == WAL_OK && i < elsewhere->count; i++) {
         struct wal__span path = elsewhere->items[i].path;
 
-        while (next < changes->count &&
-               wal__file_compare_paths(changes->items[next].path, path) < 0) {
+        while (next < changes->count && wal__span_compare(changes->items[next].path, path) < 0) {
             next++;
         }
         if (next < changes->count && wal__span_equal(changes->items[next].path, path)) {

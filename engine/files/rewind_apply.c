@@ -488,10 +488,9 @@ static int compare_dirs(const void *left, const void *right)
 {
     const struct parent_dir *a = left;
     const struct parent_dir *b = right;
-    size_t size = a->size < b->size ? a->size : b->size;
-    int order = memcmp(a->path, b->path, size);
 
-    return order != 0 ? order : (a->size > b->size) - (a->size < b->size);
+    return wal__span_compare((struct wal__span){(const uint8_t *)a->path, a->size},
+                             (struct wal__span){(const uint8_t *)b->path, b->size});
 }
 
 static enum wal_status add_parent_dir(struct wal__buf *dirs, const char *path)

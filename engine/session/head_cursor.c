@@ -253,8 +253,6 @@ static int compare(const void *a, const void *b)
 {
     const struct item *one = a;
     const struct item *other = b;
-    size_t size = one->name.size < other->name.size ? one->name.size : other->name.size;
-    int order;
 
     if (one->named != other->named) {
         return one->named ? 1 : -1;
@@ -262,11 +260,7 @@ static int compare(const void *a, const void *b)
     if (one->stream != other->stream) {
         return one->stream < other->stream ? -1 : 1;
     }
-    order = memcmp(one->name.data, other->name.data, size);
-    if (order != 0 || one->name.size == other->name.size) {
-        return order;
-    }
-    return one->name.size < other->name.size ? -1 : 1;
+    return wal__span_compare(one->name, other->name);
 }
 
 /* Converts offsets to spans, since the texts move no more, and sorts the items. */

@@ -182,20 +182,12 @@ static struct wal__span batch_key(const struct batch *batch, uint32_t i)
     return item_key(&batch_items(batch)[i], batch->keys.data);
 }
 
-static int compare_keys(struct wal__span a, struct wal__span b)
-{
-    size_t size = a.size < b.size ? a.size : b.size;
-    int order = size == 0 ? 0 : memcmp(a.data, b.data, size);
-
-    return order != 0 ? order : (a.size > b.size) - (a.size < b.size);
-}
-
 static int compare_items(const void *left, const void *right, void *ctx)
 {
     const uint8_t *keys = ctx;
     const struct sort_item *a = left;
     const struct sort_item *b = right;
-    int order = compare_keys(item_key(a, keys), item_key(b, keys));
+    int order = wal__span_compare(item_key(a, keys), item_key(b, keys));
 
     return order != 0 ? order : (a->rank > b->rank) - (a->rank < b->rank);
 }
@@ -268,8 +260,8 @@ static enum wal_status find(const struct search *search, const uint32_t *ranks, 
         if (status != WAL_OK) {
             return status == WAL_ENOTFOUND ? WAL_ECORRUPT : status;
         }
-        before =
-            search->is_prefix ? has_prefix(search->key, key) : compare_keys(key, search->key) < 0;
+        before = search->is_prefix ? has_prefix(search->key, key)
+                                   : wal__span_compare(key, search->key) < 0;
         if (before) {
             low = middle + 1;
         } else {

@@ -108,6 +108,15 @@ static inline bool wal__span_equal(struct wal__span a, struct wal__span b)
     return a.size == b.size && (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
 }
 
+/* Orders by the bytes, as memcmp; of two that begin alike the shorter one is first. */
+static inline int wal__span_compare(struct wal__span a, struct wal__span b)
+{
+    size_t size = a.size < b.size ? a.size : b.size;
+    int order = size == 0 ? 0 : memcmp(a.data, b.data, size);
+
+    return order != 0 ? order : (a.size > b.size) - (a.size < b.size);
+}
+
 /* Writes the bytes as 2 * size lower-case hexadecimal digits, and a NUL. */
 void wal__hex_write(const void *bytes, size_t size, char *out);
 /* Reads 2 * size such digits as `size` bytes. False: one is none. */

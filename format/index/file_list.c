@@ -114,14 +114,6 @@ static bool is_zero(const uint8_t *record)
     return record[FILE_FLAGS] == 0 && wal__is_zero(record + FILE_MODE, FILE_PATH - FILE_MODE);
 }
 
-static bool is_after(struct wal__span path, struct wal__span last)
-{
-    size_t size = path.size < last.size ? path.size : last.size;
-    int order = size == 0 ? 0 : memcmp(path.data, last.data, size);
-
-    return order > 0 || (order == 0 && path.size > last.size);
-}
-
 enum wal__fmt wal__file_list_next(struct wal__file_list *list, struct wal__file_record *file)
 {
     const uint8_t *at = list->rest.data;
@@ -149,7 +141,8 @@ enum wal__fmt wal__file_list_next(struct wal__file_list *list, struct wal__file_
     }
     if (read.kind > WAL__FILE_SYMLINK || (read.flags & ~(uint32_t)FLAGS) != 0 ||
         read.mode > MODE_MAX || (read.kind == WAL__FILE_ABSENT && !is_zero(at)) ||
-        !wal__file_path_is_normalized(read.path) || !is_after(read.path, list->last_path) ||
+        !wal__file_path_is_normalized(read.path) ||
+        wal__span_compare(read.path, list->last_path) <= 0 ||
         (list->remaining == 1 && size != list->rest.size)) {
         return WAL__FMT_FIELD;
     }

@@ -751,14 +751,12 @@ static int compare(const void *a, const void *b)
 {
     const struct row *one = a;
     const struct row *other = b;
-    const size_t size = one->size < other->size ? one->size : other->size;
-    int order;
 
     if (one->updated_ms != other->updated_ms) {
         return one->updated_ms > other->updated_ms ? -1 : 1;
     }
-    order = memcmp(one->json, other->json, size);
-    return order != 0 ? order : (one->size > other->size) - (one->size < other->size);
+    return wal__span_compare((struct wal__span){one->json, one->size},
+                             (struct wal__span){other->json, other->size});
 }
 
 enum wal_status wal__session_list_encode(struct wal__session_list *list, const char *host,

@@ -423,9 +423,9 @@ static const struct verb verbs[] = {
      .summary = "Hide the content of an entry",
      .text = "It is hidden in every session that has the entry: in the one that SESSION was\n"
              "forked from too; all are printed. The bytes stay in the store until gc --erase;\n"
-             "--erase erases them at once. Until then --undo shows the entry again, but not the\n"
-             "title that it gave. docs/keeping.md says what erasing does not reach. A secret\n"
-             "that got into a session must be revoked.\n",
+             "--erase erases them at once. Until then --undo shows the entry again, but not\n"
+             "the title that it gave. docs/keeping.md says what erasing does not reach. A\n"
+             "secret that got into a session must be revoked.\n",
      .options = {{"--undo", "show the content again, unless it was erased"},
                  {"--reason TEXT", "why; shown in its place"},
                  {"--erase", "leave no byte of it in any file of the store"},

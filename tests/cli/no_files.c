@@ -113,6 +113,8 @@ static void write_batches(struct wal_session *session)
     EXPECT(WAL_OK, wal_session_compact(session, &compact, &fork, NULL, &error));
     wal_session_close(fork);
     EXPECT(WAL_OK, wal_session_redact(session, text("a"), text("why"), NULL, &error));
+    EXPECT(WAL_OK, wal_session_unredact(session, text("a"), &error));
+    EXPECT(WAL_OK, wal_session_redact(session, text("a"), text("why"), NULL, &error));
 }
 
 static void read_entries(struct wal_session *session)
@@ -130,6 +132,8 @@ static void read_entries(struct wal_session *session)
     EXPECT(gone, wal_entry_cursor_get(iter, text("a"), &entry, &error));
     EXPECT(gone == WAL_OK ? WAL_EREDACTED : gone,
            wal_entry_get(session, text("a"), &entry, &error));
+    EXPECT(gone == WAL_OK ? WAL_OK : WAL_END,
+           wal_entry_cursor_restored(iter) == 1 ? WAL_OK : WAL_END);
     while (wal_entry_cursor_remaining(iter) > 0) {
         EXPECT(WAL_OK, wal_entry_cursor_next(iter, &entry, &error));
     }

@@ -356,6 +356,7 @@ TEST(redact__title_goes_with_the_entry_at_every_kill)
         struck = kill_redaction_at(process, session, redact_entry, nth);
         if (struck) {
             sim_process_kill(process);
+            (void)test_forget(session); /* it goes with the memory of the process */
         } else {
             wal_session_close(session);
             kit_close(store);
@@ -414,6 +415,7 @@ TEST(redact__undone_or_not_at_every_kill)
             struck = kill_redaction_at(process, session, restore_entry, nth);
             if (struck) {
                 sim_process_kill(process);
+                (void)test_forget(session); /* it goes with the memory of the process */
             } else {
                 wal_session_close(session);
                 kit_close(store);

@@ -23,11 +23,7 @@
 namespace bench
 {
 
-enum class run_length {
-    quick,
-    normal,
-    complete
-};
+enum class run_length { quick, normal, complete };
 
 /* How much the caller asked for: --quick, nothing, --long. */
 run_length asked();
@@ -103,10 +99,7 @@ void sync_file_system(const std::string &path);
 std::string read_file(const std::string &path);
 
 /* How a bare write reaches the device: by fdatasync after it, or by a flag of the write. */
-enum class synced_by {
-    call,
-    flag
-};
+enum class synced_by { call, flag };
 
 /* A file that was filled with zeros and synced: what an append is held against. Writes go on from
  * the front when the end is reached. */
@@ -225,11 +218,7 @@ void answer(const std::vector<double> &numbers);
 
 /* --- the table ---------------------------------------------------------- */
 
-enum class wanted {
-    at_most,
-    at_least,
-    nothing
-};
+enum class wanted { at_most, at_least, nothing };
 
 /* A line of the table. Without something to hold it against or a target the text is empty, or the
  * sense is `nothing`. */

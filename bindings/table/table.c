@@ -9,10 +9,7 @@
 
 /* --- memory --------------------------------------------------------------- */
 
-enum {
-    BLOCK_SIZE = 8 * 1024,
-    ALIGNMENT = 16
-};
+enum { BLOCK_SIZE = 8 * 1024, ALIGNMENT = 16 };
 
 struct arena_block {
     struct arena_block *older;

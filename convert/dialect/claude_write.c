@@ -491,11 +491,7 @@ static void write_native_line(struct wal__model_writer *writer, const struct wal
  * Such a name is left out: the file's last row counts then, which is where the head is. */
 static bool names_leaf(struct wal__json_span row)
 {
-    enum {
-        TYPE,
-        LEAF,
-        COUNT
-    };
+    enum { TYPE, LEAF, COUNT };
     struct wal__json_member members[COUNT] = {
         [TYPE] = {.key = "type"}, [LEAF] = {.key = "leafUuid"}};
 

@@ -207,12 +207,7 @@ static bool is_type(const struct decoder *decoder, const char *type)
 static bool read_block(struct wal__model_blocks *blocks, struct wal__json_span raw,
                        uint32_t *fields)
 {
-    enum {
-        TYPE,
-        TEXT,
-        URL,
-        COUNT
-    };
+    enum { TYPE, TEXT, URL, COUNT };
     struct wal__json_member members[COUNT] = {
         [TYPE] = {.key = "type"},
         [TEXT] = {.key = "text"},
@@ -551,14 +546,7 @@ static bool emit_line(struct line *line)
 
 /* --- header -------------------------------------------------------------- */
 
-enum {
-    H_ID,
-    H_TIME,
-    H_CWD,
-    H_FORKED,
-    H_PROVIDER,
-    H_COUNT
-};
+enum { H_ID, H_TIME, H_CWD, H_FORKED, H_PROVIDER, H_COUNT };
 
 static bool emit_header(struct line *line, struct wal__json_span header)
 {
@@ -608,11 +596,7 @@ static bool emit_extra_item(struct line *line, struct wal__model_item *item, con
 
 static bool emit_context(struct line *line)
 {
-    enum {
-        MODEL,
-        EFFORT,
-        COUNT
-    };
+    enum { MODEL, EFFORT, COUNT };
     struct wal__json_member members[COUNT] = {
         [MODEL] = {.key = "model"},
         [EFFORT] = {.key = "effort"},
@@ -646,11 +630,7 @@ static bool emit_context(struct line *line)
 
 static bool emit_compacted(struct line *line)
 {
-    enum {
-        MESSAGE,
-        HISTORY,
-        COUNT
-    };
+    enum { MESSAGE, HISTORY, COUNT };
     struct wal__json_member members[COUNT] = {
         [MESSAGE] = {.key = "message"},
         [HISTORY] = {.key = "replacement_history"},
@@ -680,16 +660,7 @@ static bool emit_compacted(struct line *line)
 
 /* --- events -------------------------------------------------------------- */
 
-enum {
-    E_TYPE,
-    E_MESSAGE,
-    E_TURNS,
-    E_NAME,
-    E_INFO,
-    E_LIMITS,
-    E_ITEM,
-    E_COUNT
-};
+enum { E_TYPE, E_MESSAGE, E_TURNS, E_NAME, E_INFO, E_LIMITS, E_ITEM, E_COUNT };
 
 /* Emits an event item_completed, with the texts of a message that people saw. */
 static bool emit_completed(struct line *line, struct wal__json_span object)
@@ -805,12 +776,7 @@ static enum wal__json_status read_line(struct wal__model_reader *reader,
                                        const struct wal__model_line *text,
                                        const struct wal__model_usage *usage)
 {
-    enum {
-        TYPE,
-        ID,
-        PAYLOAD,
-        COUNT
-    };
+    enum { TYPE, ID, PAYLOAD, COUNT };
     struct wal__json_member members[COUNT] = {
         [TYPE] = {.key = "type"},
         [ID] = {.key = "id"},

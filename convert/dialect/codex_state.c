@@ -78,14 +78,7 @@ enum line_kind {
 /* Determines the kind of a line; *info: the counts of LINE_COUNTS. */
 static enum line_kind kind_of(struct wal__json_span text, struct wal__json_span *info)
 {
-    enum {
-        TYPE,
-        PAYLOAD,
-        PAYLOAD_TYPE,
-        ROLE,
-        INFO,
-        COUNT
-    };
+    enum { TYPE, PAYLOAD, PAYLOAD_TYPE, ROLE, INFO, COUNT };
     struct wal__json_member members[COUNT] = {[TYPE] = {.key = "type"},
                                               [PAYLOAD] = {.key = "payload"},
                                               [PAYLOAD_TYPE] = {.parent = "payload", .key = "type"},

@@ -580,14 +580,7 @@ static bool write_document(struct wal__model_writer *writer, struct wal__json_sp
 static bool keep_call(struct wal__model_writer *writer, struct wal__json_span part,
                       const struct wal__json_override ids[3])
 {
-    enum {
-        TYPE,
-        CALL,
-        TOOL,
-        STATUS,
-        INPUT,
-        COUNT
-    };
+    enum { TYPE, CALL, TOOL, STATUS, INPUT, COUNT };
     struct wal__json_member members[COUNT] = {[TYPE] = {.key = "type"},
                                               [CALL] = {.key = "callID"},
                                               [TOOL] = {.key = "tool"},
@@ -673,14 +666,7 @@ static struct wal__json_span parent_of(const struct opencode_writer *state,
 static bool write_info(struct wal__model_writer *writer, struct wal__json_span value,
                        struct wal__json_span message, bool *is_copy)
 {
-    enum {
-        ID,
-        SESSION,
-        ROLE,
-        PARENT,
-        CREATED,
-        COUNT
-    };
+    enum { ID, SESSION, ROLE, PARENT, CREATED, COUNT };
     struct wal__json_member members[COUNT] = {[ID] = {.key = "id"},
                                               [SESSION] = {.key = "sessionID"},
                                               [ROLE] = {.key = "role"},

@@ -42,15 +42,7 @@ static bool has_ending(const char *name)
 #define NAME_SIZE 128  /* bytes of an id in a path, with its NUL */
 #define TRIES     3    /* to read a session while it is changed */
 
-enum table {
-    SESSION,
-    MESSAGE,
-    PART,
-    SESSION_2,
-    MESSAGE_2,
-    TASK,
-    TABLES
-};
+enum table { SESSION, MESSAGE, PART, SESSION_2, MESSAGE_2, TASK, TABLES };
 
 /* The columns without which a table is not read. */
 static const struct {

@@ -74,7 +74,7 @@ enum wal__feature {
 #define WAL__FEATURE_NAME(name, text) WAL__FEATURE_##name,
     WAL__FEATURE_LIST(WAL__FEATURE_NAME)
 #undef WAL__FEATURE_NAME
-    WAL__FEATURE_COUNT
+        WAL__FEATURE_COUNT
 };
 
 #define WAL__CARRIES(name) (UINT64_C(1) << WAL__FEATURE_##name)

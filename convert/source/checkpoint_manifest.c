@@ -156,14 +156,7 @@ static bool read_number(const struct member *member, uint64_t max, uint64_t *num
 
 /* --- one file ------------------------------------------------------------ */
 
-enum {
-    PATH,
-    EXISTS,
-    HASH,
-    SIZE,
-    MODE,
-    FILE_MEMBERS
-};
+enum { PATH, EXISTS, HASH, SIZE, MODE, FILE_MEMBERS };
 
 /* Reads a SHA-256 in hexadecimal; a missing or empty hash is valid. */
 static bool read_hash(const struct member *member, char hash[WAL__CHECKPOINT_HASH_SIZE + 1])
@@ -265,12 +258,7 @@ static const char *read_files(struct wal__json_span array,
 
 /* --- the manifest -------------------------------------------------------- */
 
-enum {
-    ID,
-    CREATED,
-    FILES,
-    MEMBERS
-};
+enum { ID, CREATED, FILES, MEMBERS };
 
 const char *wal__checkpoint_manifest_read(struct wal__checkpoint_manifest *manifest,
                                           const void *data, size_t size)

@@ -143,15 +143,7 @@ static bool copy_text(const struct wal__json_member *member, char *text, size_t 
 static enum wal_status read_file(struct wal__view_files *files, struct wal__json_span object,
                                  bool append_pending)
 {
-    enum {
-        PATH,
-        DOCUMENT,
-        STAMP,
-        OLD,
-        DIGEST,
-        SETTLED,
-        COUNT
-    };
+    enum { PATH, DOCUMENT, STAMP, OLD, DIGEST, SETTLED, COUNT };
     struct wal__json_member members[COUNT] = {
         [PATH] = {.key = "path"}, [DOCUMENT] = {.key = "document"}, [STAMP] = {.key = "stamp"},
         [OLD] = {.key = "old"},   [DIGEST] = {.key = "digest"},     [SETTLED] = {.key = "settled"},

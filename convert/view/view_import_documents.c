@@ -212,13 +212,7 @@ static enum wal_status view_documents_list(struct view_documents *documents,
 /* Sets what the message says of itself. */
 static bool read_info(struct wal__json_span info, struct view_message *message)
 {
-    enum {
-        ROLE,
-        CREATED,
-        COMPLETED,
-        ERROR,
-        COUNT
-    };
+    enum { ROLE, CREATED, COMPLETED, ERROR, COUNT };
     struct wal__json_member members[COUNT] = {[ROLE] = {.key = "role"},
                                               [CREATED] = {.parent = "time", .key = "created"},
                                               [COMPLETED] = {.parent = "time", .key = "completed"},

@@ -16,11 +16,7 @@
 
 /* --- a set of numbers --------------------------------------------------- */
 
-enum {
-    WORD_SHIFT = 6,
-    PAGE_SHIFT = 15,
-    PAGE_WORDS = 1 << (PAGE_SHIFT - WORD_SHIFT)
-};
+enum { WORD_SHIFT = 6, PAGE_SHIFT = 15, PAGE_WORDS = 1 << (PAGE_SHIFT - WORD_SHIFT) };
 
 void wal__bitset_init(struct wal__bitset *bits, const struct wal__heap *heap)
 {

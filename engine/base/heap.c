@@ -175,9 +175,7 @@ char *wal__heap_copy_text(const struct wal__heap *heap, const void *data, size_t
 
 /* --- buffers ------------------------------------------------------------ */
 
-enum {
-    BUF_CAPACITY_MIN = 64
-};
+enum { BUF_CAPACITY_MIN = 64 };
 
 void wal__buf_init(struct wal__buf *buf, const struct wal__heap *heap)
 {

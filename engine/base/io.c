@@ -13,9 +13,7 @@
 #include "format/bytes/assert.h"
 
 /* Consecutive calls without progress that count as a failure. */
-enum {
-    stall_count_max = 64
-};
+enum { stall_count_max = 64 };
 
 enum wal_status wal__io_status(int sys_errno)
 {

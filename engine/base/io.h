@@ -236,9 +236,7 @@ void wal__io_memory_destroy(struct wal__io *io);
  * Invariant: the pool hands out each byte once. A child of fork() inherits a copy of the pool and
  * must not use it: its handles are refused before they do.
  */
-enum {
-    WAL__RANDOM_POOL_SIZE = 1024
-};
+enum { WAL__RANDOM_POOL_SIZE = 1024 };
 
 struct wal__random {
     pthread_mutex_t mutex;
@@ -258,9 +256,7 @@ void wal__random_bytes(struct wal__random *random, const struct wal__io *io, voi
 
 /* The environment of every part of a store: its heap, its operating system interface and its
  * directory. Constant once the store is open. Any thread. */
-enum {
-    WAL__PATH_MAX = 4096
-};
+enum { WAL__PATH_MAX = 4096 };
 
 struct wal__time_cache;
 

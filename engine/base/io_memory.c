@@ -35,9 +35,7 @@
 /* The links of /proc/self are those of the process's first thread, which may have ended. */
 #define DESCRIPTOR_DIRECTORY "/proc/thread-self/fd"
 
-enum {
-    DESCRIPTOR_PATH_SIZE = sizeof(DESCRIPTOR_DIRECTORY) + 12
-};
+enum { DESCRIPTOR_PATH_SIZE = sizeof(DESCRIPTOR_DIRECTORY) + 12 };
 
 struct node {
     struct node *next; /* with a lower id */

@@ -74,9 +74,7 @@ const char *wal__file_system_name(uint32_t magic, bool *network)
     return NULL;
 }
 
-enum {
-    NAME_SIZE = 32
-};
+enum { NAME_SIZE = 32 };
 
 /* Reads a word of a line of mountinfo(5), without its end when it is longer than the buffer;
  * returns false at the end of the line. */
@@ -730,9 +728,7 @@ static void futex_wake(void *ctx, const uint32_t *word, uint32_t count)
 
 /* --- processes ---------------------------------------------------------- */
 
-enum {
-    STAT_SIZE = 1024
-};
+enum { STAT_SIZE = 1024 };
 
 /* Reads the first size - 1 bytes of a file of /proc and terminates them. */
 static bool read_proc_file(const char *path, char *text, size_t size)

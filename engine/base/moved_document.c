@@ -12,9 +12,7 @@
 #include "format/json/json_scan.h"
 #include "format/json/json_text.h"
 
-enum {
-    STORE_DIGITS = 32
-};
+enum { STORE_DIGITS = 32 };
 
 static const uint8_t key[] = "\0moved";
 

@@ -34,10 +34,7 @@ static inline void wal__cpu_pause(void)
 /* Applies a function to each item of a range with several threads. With an io table without threads
  * the caller's thread processes all items in order. */
 
-enum {
-    WAL__PARALLEL_THREADS_MAX = 64,
-    WAL__PARALLEL_STATE_SIZE = 128
-};
+enum { WAL__PARALLEL_THREADS_MAX = 64, WAL__PARALLEL_STATE_SIZE = 128 };
 
 /* A loop over the items 0 to count - 1. */
 struct wal__parallel_for {

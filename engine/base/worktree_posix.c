@@ -171,9 +171,7 @@ struct resolver {
 /* How long a cached directory is used without resolving its path again. */
 static const uint64_t cache_ttl_ns = 10000000;
 
-enum {
-    directory_flags = O_PATH | O_DIRECTORY | O_CLOEXEC
-};
+enum { directory_flags = O_PATH | O_DIRECTORY | O_CLOEXEC };
 
 /* --------------------------------------------------------- resolving --- */
 

@@ -33,9 +33,7 @@ struct wal__backup_options {
     void *ctx;
 };
 
-enum {
-    WAL__BACKUP_COPY_SIZE = 1024 * 1024
-};
+enum { WAL__BACKUP_COPY_SIZE = 1024 * 1024 };
 
 /* What is done with a segment. */
 enum backup_action {

@@ -52,9 +52,7 @@ uint64_t wal__frozen_segment_end(const struct wal__segment *segment,
 
 /* --- the store ------------------------------------------------------------ */
 
-enum {
-    BUSY_POLL_NS = 10 * 1000 * 1000
-};
+enum { BUSY_POLL_NS = 10 * 1000 * 1000 };
 
 struct backup_source *wal__backup_find_source(const struct backup_stream *stream, uint64_t id)
 {

@@ -51,10 +51,7 @@ struct wal__bundle_job {
 
 /* --- what killed processes left ------------------------------------------- */
 
-enum {
-    ATTEMPTS = 100,
-    DIGITS = 16
-};
+enum { ATTEMPTS = 100, DIGITS = 16 };
 
 static const char prefix[] = ".agentwal-";
 

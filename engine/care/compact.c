@@ -573,10 +573,7 @@ static enum wal_status rewrite_segments(struct wal__core *core, const struct wal
 
 /* --- the compaction ------------------------------------------------------- */
 
-enum {
-    PUBLISH_ATTEMPTS = 3,
-    READER_POLL_NS = 50000000
-};
+enum { PUBLISH_ATTEMPTS = 3, READER_POLL_NS = 50000000 };
 
 static const uint64_t reader_wait_ns = UINT64_C(3000000000);
 

@@ -60,9 +60,7 @@ struct delta_parent {
     uint64_t completed;
 };
 
-enum {
-    SESSIONS_MIN = 1024
-};
+enum { SESSIONS_MIN = 1024 };
 
 void wal__live_set_init(struct wal__live_set *set, const struct wal__heap *heap)
 {
@@ -854,9 +852,7 @@ struct fork_mark {
     uint64_t bytes; /* of the owner's entries up to it */
 };
 
-enum {
-    SLOTS_MIN = 256
-};
+enum { SLOTS_MIN = 256 };
 
 void wal__space_init(struct wal__space *space, const struct wal__heap *heap)
 {

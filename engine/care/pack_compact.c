@@ -419,9 +419,7 @@ static enum wal_status pack_names_read(struct wal__core *core, struct wal__throt
 
 /* --- choosing ------------------------------------------------------------- */
 
-enum {
-    PERCENT = 100
-};
+enum { PERCENT = 100 };
 
 /* Returns the segment of the job that holds a position, or NULL. */
 static struct pack_segment *pack_job_find(const struct pack_job *job, uint64_t position)

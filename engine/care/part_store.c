@@ -21,9 +21,7 @@
 
 #define ROOT "parts"
 
-enum {
-    NAME_SIZE = 48
-};
+enum { NAME_SIZE = 48 };
 
 static const char *const folders[] = {"log", "pack"};
 

@@ -19,9 +19,7 @@
 #include "engine/base/worktree.h"
 #include "engine/files/file_set.h"
 
-enum {
-    WAL__CAPTURE_BASELINES = 4
-};
+enum { WAL__CAPTURE_BASELINES = 4 };
 
 struct wal__capture {
     const struct wal__env *env;

@@ -67,9 +67,7 @@ enum wal_status wal__diffstat_file(struct wal__diffstat *diffstat, uint32_t item
 /* Sums over all changes; sets struct_size. */
 void wal__changes_info(const struct wal__changes *changes, struct wal_file_changes_info *info);
 
-enum {
-    WAL__CHANGES_ELSEWHERE = 2
-};
+enum { WAL__CHANGES_ELSEWHERE = 2 };
 
 /* The public cursor. */
 struct wal_file_change_cursor {

@@ -190,18 +190,7 @@ enum wal_status wal__checkpoint_encode(const struct wal__checkpoint *checkpoint,
 
 /* --- from JSON ----------------------------------------------------------- */
 
-enum {
-    ROOT,
-    ROOT_HEX,
-    LIST,
-    FILES,
-    BYTES,
-    NEW_BLOBS,
-    NEW_BYTES,
-    CREATED,
-    ENTRY,
-    MEMBER_COUNT
-};
+enum { ROOT, ROOT_HEX, LIST, FILES, BYTES, NEW_BLOBS, NEW_BYTES, CREATED, ENTRY, MEMBER_COUNT };
 
 /* Decodes a string of hexadecimal digits. False when the token is not one, or decodes to more than
  * `capacity` bytes. */

@@ -35,9 +35,7 @@ struct request {
     struct wal__file_issues *issues;
 };
 
-enum {
-    ATTEMPTS_MAX = 1000
-};
+enum { ATTEMPTS_MAX = 1000 };
 
 struct creation {
     struct wal_session *session;

@@ -15,9 +15,7 @@
 
 /* Content is binary if its first WAL__BINARY_PROBE_SIZE bytes contain a zero byte, or if it is
  * larger than the largest content git compares. */
-enum {
-    WAL__BINARY_PROBE_SIZE = 8000
-};
+enum { WAL__BINARY_PROBE_SIZE = 8000 };
 #define WAL__DIFF_SIZE_MAX (UINT64_C(512) << 20)
 
 struct wal__numstat {

@@ -492,11 +492,7 @@ done:
 }
 
 /* The state in which recovery finds a file. */
-enum found {
-    FOUND_BEFORE,
-    FOUND_AFTER,
-    FOUND_OTHER
-};
+enum found { FOUND_BEFORE, FOUND_AFTER, FOUND_OTHER };
 
 struct recovery {
     struct wal__rewind_job *job;

@@ -32,12 +32,8 @@ struct work {
     const struct wal__rewind_job *job;
     const struct wal__files *list;
     const uint8_t *chosen;
-    uint8_t *moved; /* set for files that are replaced; may be NULL */
-    enum {
-        EACH,
-        REMOVED,
-        PUT
-    } part; /* of the chosen files */
+    uint8_t *moved;                   /* set for files that are replaced; may be NULL */
+    enum { EACH, REMOVED, PUT } part; /* of the chosen files */
 };
 
 /* The state of a worker thread. */

@@ -23,9 +23,7 @@
 
 static const struct wal__span journal_key = {(const uint8_t *)"\0rewind", 7};
 
-enum {
-    LOCK_POLL_NS = 5000000
-};
+enum { LOCK_POLL_NS = 5000000 };
 
 /* --- the lock ------------------------------------------------------------ */
 

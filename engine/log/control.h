@@ -15,11 +15,7 @@
 
 #include "engine/base/io.h"
 
-enum {
-    WAL__CONTROL_SIZE = 4096,
-    WAL__LOG_COUNT = 2,
-    WAL__CLAIMS = 128
-};
+enum { WAL__CONTROL_SIZE = 4096, WAL__LOG_COUNT = 2, WAL__CLAIMS = 128 };
 
 /* What a process can wait for: a rising end of a log. */
 enum wal__log_event {

@@ -26,20 +26,13 @@
 
 struct wal__group;
 
-enum {
-    WAL__LOG_ID_LOG = 0,
-    WAL__LOG_ID_PACK = 1
-};
+enum { WAL__LOG_ID_LOG = 0, WAL__LOG_ID_PACK = 1 };
 
 /* The largest COMMIT frame, in bytes. */
-enum {
-    WAL__COMMIT_SPAN_MAX = WAL__FRAME_SIZE + 56 + 4 * WAL__COMMIT_SESSIONS_MAX
-};
+enum { WAL__COMMIT_SPAN_MAX = WAL__FRAME_SIZE + 56 + 4 * WAL__COMMIT_SESSIONS_MAX };
 
 /* Loads of a log's indexes before an operation fails: compactions replace segments meanwhile. */
-enum {
-    WAL__LOADS_MAX = 64
-};
+enum { WAL__LOADS_MAX = 64 };
 
 /* A record of the log as the client's apply receives it. */
 struct wal__log_record {

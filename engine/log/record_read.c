@@ -13,9 +13,7 @@
 #include "format/bytes/assert.h"
 #include "format/segment/frame.h"
 
-enum {
-    CACHE_LINE_SIZE = 64
-};
+enum { CACHE_LINE_SIZE = 64 };
 
 void wal__record_buf_init(struct wal__record_buf *buf, const struct wal__heap *heap)
 {

@@ -13,9 +13,7 @@
 #include "engine/log/log.h"
 #include "format/bytes/assert.h"
 
-enum {
-    PROBE_SIZE = 64 * 1024
-};
+enum { PROBE_SIZE = 64 * 1024 };
 
 /* Returns whether the bytes after the end that an index file names are zero:
  * then no group follows, since the file is removed before an append (SPEC.md

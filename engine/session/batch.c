@@ -130,9 +130,7 @@ static enum wal_status cluster_wait(struct wal__core *core, const struct wal__op
     return status;
 }
 
-enum {
-    ATTEMPTS_MAX = 1000
-};
+enum { ATTEMPTS_MAX = 1000 };
 
 static enum wal_status check_result(const struct wal_append_result *result, struct wal_error *error)
 {

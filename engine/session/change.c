@@ -27,9 +27,7 @@
 #include "format/json/json_text.h"
 #include "format/segment/segment_fmt.h"
 
-enum {
-    ATTEMPTS_MAX = 1000
-};
+enum { ATTEMPTS_MAX = 1000 };
 
 /* Commits an operation whose only frame is the record. `resolve` decides under the append lock,
  * with op->request, whether it is written, or skipped. */
@@ -242,9 +240,7 @@ enum wal_status wal__session_accept_damage(struct wal__core *core, uint32_t numb
                                NULL, error);
 }
 
-enum {
-    RETRIES_MAX = 1000
-};
+enum { RETRIES_MAX = 1000 };
 
 /* WAL_ECONFLICT when another change was appended since the read, even an equal one: a batch that is
  * sent again may be skipped as a duplicate, but here two callers that each add one may write the

@@ -361,10 +361,7 @@ static enum wal_status session_create(struct wal__core *core,
     return status;
 }
 
-enum {
-    FORK_FRAME = 1,
-    COMPACTION_FRAME = 2
-};
+enum { FORK_FRAME = 1, COMPACTION_FRAME = 2 };
 
 /* Finds the fork point: its location, its depth + 1, and the number of sessions that the fork
  * descends from. */
@@ -863,9 +860,7 @@ enum wal_status wal_session_fork(struct wal_session *session, struct wal_slice a
     return status;
 }
 
-enum {
-    OPEN_ATTEMPTS_MAX = 100
-};
+enum { OPEN_ATTEMPTS_MAX = 100 };
 
 static enum wal_status open_latest(struct wal__core *core, struct wal_slice cwd,
                                    struct wal_session **session, struct wal_error *error)

@@ -17,9 +17,7 @@
 
 static const struct wal__span main_name = {(const uint8_t *)"main", 4};
 
-enum {
-    STREAMS = 256
-};
+enum { STREAMS = 256 };
 
 /* A head and copies of its texts: first as offsets in the cursor's texts, finally as spans. */
 struct item {

@@ -727,9 +727,7 @@ void wal_segment_cursor_close(struct wal_segment_cursor *cursor)
     wal__core_release(core);
 }
 
-enum {
-    PAYLOAD_LIMIT = 16 * 1024 * 1024
-};
+enum { PAYLOAD_LIMIT = 16 * 1024 * 1024 };
 
 static const char null_place[] = "the place for the cursor is null";
 

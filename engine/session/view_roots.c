@@ -294,9 +294,7 @@ enum wal_status wal__view_roots_add(const struct wal__env *env, const struct wal
                                            "cannot add the root to the list of views");
 }
 
-enum {
-    KNOWN_FLAGS = WAL_STORE_VIEW_ROOT_SYNC | WAL_STORE_VIEW_ROOT_WRITER
-};
+enum { KNOWN_FLAGS = WAL_STORE_VIEW_ROOT_SYNC | WAL_STORE_VIEW_ROOT_WRITER };
 
 static struct wal__span span_of(struct wal_slice text)
 {

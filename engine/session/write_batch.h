@@ -13,10 +13,7 @@
 
 #include "engine/session/session.h"
 
-enum {
-    WAL__BATCH_STREAMS = 256,
-    WAL__HEADS_MAX = 4096
-};
+enum { WAL__BATCH_STREAMS = 256, WAL__HEADS_MAX = 4096 };
 
 /* What an entry needs in addition to its frame, which has the same rank. */
 struct wal__batch_entry {

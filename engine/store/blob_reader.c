@@ -19,9 +19,7 @@
 
 /* --- records ------------------------------------------------------------ */
 
-enum {
-    DELTA_CHAIN_MAX = WAL__CHUNK_DEPTH_MAX + 1
-};
+enum { DELTA_CHAIN_MAX = WAL__CHUNK_DEPTH_MAX + 1 };
 
 /* A record of the blob stream with verified checksums. The payload is in the segment's map or in
  * the caller's scratch buffer. */

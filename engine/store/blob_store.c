@@ -922,9 +922,7 @@ enum wal_status wal__blob_find(struct wal__blob_store *blobs, const struct wal__
 
 /* --- appending ---------------------------------------------------------- */
 
-enum {
-    GROUP_SIZE = 4 * 1024 * 1024
-};
+enum { GROUP_SIZE = 4 * 1024 * 1024 };
 
 /* Creates the pack directory for the first blob of the store. */
 static enum wal_status make_directory(struct wal__blob_store *blobs, struct wal_error *error)

@@ -19,9 +19,7 @@
 #include "engine/base/heap.h"
 #include "format/index/index_fmt.h"
 
-enum {
-    WAL__STREAM_COUNT = 256
-};
+enum { WAL__STREAM_COUNT = 256 };
 /* The stream of a stream's provisional entries, and the way back. */
 #define WAL__DELTAS_OF(stream)   ((stream) + (uint32_t)WAL__STREAM_COUNT)
 #define WAL__STREAM_BASE(stream) ((stream) % (uint32_t)WAL__STREAM_COUNT)

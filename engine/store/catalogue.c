@@ -584,9 +584,7 @@ enum wal_status wal__catalogue_index_sources(struct wal__catalogue *catalogue)
 /* --- applying records --------------------------------------------------- */
 
 /* The first user message is searched in this many own entries. */
-enum {
-    FIRST_TEXT_ENTRIES_MAX = 64
-};
+enum { FIRST_TEXT_ENTRIES_MAX = 64 };
 
 static_assert((int)WAL__FIRST_TEXT_MAX == (int)WAL__SUMMARY_FIRST_MAX,
               "a summary has room for a first text");

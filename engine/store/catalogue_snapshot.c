@@ -504,12 +504,7 @@ enum wal_status wal__snapshot_find(const struct wal__catalogue *catalogue, struc
 
 /* --- the next snapshot's sessions --------------------------------------- */
 
-enum merge_order {
-    MERGE_BY_ID,
-    MERGE_BY_RECENT,
-    MERGE_BY_CWD,
-    MERGE_ORDERS
-};
+enum merge_order { MERGE_BY_ID, MERGE_BY_RECENT, MERGE_BY_CWD, MERGE_ORDERS };
 
 struct merge_slot {
     const struct wal__overlay *layer;

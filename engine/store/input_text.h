@@ -13,10 +13,7 @@
 #include "engine/base/io.h"
 #include "format/bytes/bytes.h"
 
-enum {
-    WAL__UUID_TEXT = 36,
-    WAL__TIME_TEXT = 24
-};
+enum { WAL__UUID_TEXT = 36, WAL__TIME_TEXT = 24 };
 
 /* Writes a UUIDv7 as text, without a terminator. */
 void wal__text_uuid(const struct wal__env *env, char out[WAL__UUID_TEXT]);
@@ -48,9 +45,7 @@ enum wal_status wal__text_check_json(struct wal_slice slice, uint64_t max, bool 
                                      const char *what, struct wal__span *span,
                                      struct wal_error *error) WAL_MUST_USE;
 
-enum {
-    WAL__TIME_CACHE_WORDS = WAL__TIME_TEXT / 8
-};
+enum { WAL__TIME_CACHE_WORDS = WAL__TIME_TEXT / 8 };
 
 /* Empty when all bytes are zero. */
 struct wal__time_cache {

@@ -20,9 +20,7 @@
 #include "format/bytes/assert.h"
 
 /* Lists under one another; a look-up reads a table of each. */
-enum {
-    WAL__LINEAGE_LISTS = 8
-};
+enum { WAL__LINEAGE_LISTS = 8 };
 
 struct wal__lineage {
     const struct wal__heap *heap;

@@ -17,9 +17,7 @@
 
 /* --- excerpts ----------------------------------------------------------- */
 
-enum {
-    MEMBERS_MAX = 2
-};
+enum { MEMBERS_MAX = 2 };
 
 /* The members that the engine reads, by type (SPEC.md 5.6). */
 struct excerpt_members {

@@ -13,9 +13,7 @@
 #include "engine/base/containers.h"
 #include "format/bytes/assert.h"
 
-enum {
-    CAPACITY_MIN = 64
-};
+enum { CAPACITY_MIN = 64 };
 
 void wal__tail_index_init(struct wal__tail_index *tail, const struct wal__heap *heap)
 {

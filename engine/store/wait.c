@@ -87,9 +87,7 @@ enum wal_status wal__core_wait_shipped(struct wal__core *core, uint64_t *sequenc
 
 #define SECOND_NS UINT64_C(1000000000)
 
-enum {
-    NO_WRITER_POLL_NS = 50000000
-};
+enum { NO_WRITER_POLL_NS = 50000000 };
 
 /* The ends that were read, and the futex word to sleep on. */
 struct wait_state {

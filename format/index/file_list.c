@@ -35,11 +35,7 @@ enum {
 
 WAL__FOLLOWS(FILE_PATH, FILE_DIGEST, WAL__DIGEST_SIZE);
 
-enum {
-    VERSION = 1,
-    FLAGS = WAL__FILE_RACY | WAL__FILE_FRESH,
-    MODE_MAX = 07777
-};
+enum { VERSION = 1, FLAGS = WAL__FILE_RACY | WAL__FILE_FRESH, MODE_MAX = 07777 };
 
 static const uint8_t magic[8] = {'A', 'G', 'W', 'A', 'L', 'F', 'I', 'L'};
 

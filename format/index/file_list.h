@@ -7,17 +7,9 @@
 
 #include "format/segment/record_blob.h"
 
-enum {
-    WAL__FILE_PATH_MAX = 4096,
-    WAL__FILES_MAX = 16 * 1024 * 1024,
-    WAL__FILE_BOOT_SIZE = 16
-};
+enum { WAL__FILE_PATH_MAX = 4096, WAL__FILES_MAX = 16 * 1024 * 1024, WAL__FILE_BOOT_SIZE = 16 };
 
-enum wal__file_kind {
-    WAL__FILE_ABSENT = 0,
-    WAL__FILE_REGULAR = 1,
-    WAL__FILE_SYMLINK = 2
-};
+enum wal__file_kind { WAL__FILE_ABSENT = 0, WAL__FILE_REGULAR = 1, WAL__FILE_SYMLINK = 2 };
 
 enum wal__file_flag {
     WAL__FILE_RACY = 1, /* too new for its times to reveal a later change */

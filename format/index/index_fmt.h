@@ -201,9 +201,7 @@ enum wal__fmt wal__catalogue_header_decode_any(struct wal__span bytes,
 enum wal__fmt wal__catalogue_layout(const struct wal__catalogue_header *header,
                                     struct wal__catalogue_layout *layout);
 
-enum {
-    WAL__PACK_FAN_OUT = 256
-};
+enum { WAL__PACK_FAN_OUT = 256 };
 
 /* A decoded index. header.posting_count is the number of digests; the header's fields about
  * sessions and texts are 0. */

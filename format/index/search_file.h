@@ -14,10 +14,7 @@ enum {
     WAL__SEARCH_FILE_NAME = 64    /* of a name, with its terminator */
 };
 
-enum wal__search_kind {
-    WAL__SEARCH_TEXT = 1,
-    WAL__SEARCH_DEEP = 2
-};
+enum wal__search_kind { WAL__SEARCH_TEXT = 1, WAL__SEARCH_DEEP = 2 };
 
 struct wal__search_file {
     uint32_t version; /* written as the present one */

@@ -307,9 +307,7 @@ static enum wal__json_status json_read_escape(const uint8_t **at, const uint8_t 
 }
 
 #if USE_AVX2
-enum {
-    BLOCK = 64
-};
+enum { BLOCK = 64 };
 
 /* Classes of the bytes of a block: bit i is byte i. */
 struct block {

@@ -168,9 +168,7 @@ static const struct {
     {"EPHEMERAL_MESSAGE", WAL__TAG_NOTE, false},
 };
 
-enum {
-    TAG_COUNT = sizeof(tags) / sizeof(tags[0])
-};
+enum { TAG_COUNT = sizeof(tags) / sizeof(tags[0]) };
 
 /* Size of an escape of white space, or of a space, at the end of the text; 0: there is none. */
 static size_t space_before(struct wal__json_span text)

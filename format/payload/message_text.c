@@ -31,17 +31,7 @@ static bool is_text(const struct wal__json_member *member, const char *text)
 /* Whether an object has a role, and content or calls; sets them. */
 static bool is_message(struct wal__json_span object, struct wal__message *message)
 {
-    enum {
-        ROLE,
-        CONTENT,
-        CALLS,
-        INFO_ROLE,
-        PARTS,
-        COMMAND,
-        META,
-        SUMMARY,
-        COUNT
-    };
+    enum { ROLE, CONTENT, CALLS, INFO_ROLE, PARTS, COMMAND, META, SUMMARY, COUNT };
     struct wal__json_member m[COUNT] = {
         [ROLE] = {.key = "role"},        [CONTENT] = {.key = "content"},
         [CALLS] = {.key = "tool_calls"}, [INFO_ROLE] = {.parent = "info", .key = "role"},
@@ -115,18 +105,7 @@ static void drop_empty(struct wal__json_token *text)
 /* Whether the payload is an event of Copilot whose data is a message; sets it. */
 static bool is_event(struct wal__json_span payload, struct wal__message *message)
 {
-    enum {
-        TYPE,
-        DATA,
-        CONTENT,
-        SOURCE,
-        REASONING,
-        REQUESTS,
-        ATTACHMENTS,
-        RESULT,
-        ERROR,
-        COUNT
-    };
+    enum { TYPE, DATA, CONTENT, SOURCE, REASONING, REQUESTS, ATTACHMENTS, RESULT, ERROR, COUNT };
     struct wal__json_member m[COUNT] = {
         [TYPE] = {.key = "type"},
         [DATA] = {.key = "data"},
@@ -179,15 +158,7 @@ static bool is_event(struct wal__json_span payload, struct wal__message *message
 /* Whether the payload is a step that names its source, and is a message by that; sets it. */
 static bool is_authored(struct wal__json_span payload, struct wal__message *message)
 {
-    enum {
-        SOURCE,
-        TYPE,
-        TIME,
-        CONTENT,
-        THINKING,
-        CALLS,
-        COUNT
-    };
+    enum { SOURCE, TYPE, TIME, CONTENT, THINKING, CALLS, COUNT };
     static const struct wal__json_token *const roles[] = {[WAL__STEP_PERSON] = &user_role,
                                                           [WAL__STEP_MODEL] = &assistant_role,
                                                           [WAL__STEP_TOOL] = &tool_role,
@@ -224,17 +195,7 @@ static bool is_authored(struct wal__json_span payload, struct wal__message *mess
 static bool is_record(struct wal__json_span payload, struct wal__message *message)
 {
     static const char *const models[] = {"gemini", "tabnine", "model"};
-    enum {
-        TYPE,
-        ID,
-        TIME,
-        CONTENT,
-        SHOWN,
-        PARTS,
-        THOUGHTS,
-        CALLS,
-        COUNT
-    };
+    enum { TYPE, ID, TIME, CONTENT, SHOWN, PARTS, THOUGHTS, CALLS, COUNT };
     struct wal__json_member m[COUNT] = {
         [TYPE] = {.key = "type"},
         [ID] = {.key = "id"},
@@ -295,17 +256,7 @@ static bool is_history(struct wal__json_span payload, struct wal__message *messa
  * a turn, {message: {type, payload}}, or the prompt of a turn, {type, input}. */
 static bool is_step(struct wal__json_span payload, struct wal__message *message)
 {
-    enum {
-        EVENT,
-        EVENT_TYPE,
-        PART,
-        RECORD_TYPE,
-        RECORD,
-        TYPE,
-        INPUT,
-        ORIGIN,
-        COUNT
-    };
+    enum { EVENT, EVENT_TYPE, PART, RECORD_TYPE, RECORD, TYPE, INPUT, ORIGIN, COUNT };
     struct wal__json_member m[COUNT] = {
         [EVENT] = {.key = "event"},
         [EVENT_TYPE] = {.parent = "event", .key = "type"},
@@ -390,16 +341,7 @@ static bool is_message_of_row(struct wal__json_span row, struct wal__json_span o
 /* Whether a payload has what a person typed while an agent worked. */
 static bool is_queued(struct wal__json_span payload, struct wal__message *message)
 {
-    enum {
-        TYPE,
-        OPERATION,
-        CONTENT,
-        ATTACHMENT,
-        MODE,
-        PROMPT,
-        META,
-        COUNT
-    };
+    enum { TYPE, OPERATION, CONTENT, ATTACHMENT, MODE, PROMPT, META, COUNT };
     struct wal__json_member m[COUNT] = {
         [TYPE] = {.key = "type"},
         [OPERATION] = {.key = "operation"},
@@ -469,15 +411,7 @@ static void read_row(struct wal__json_span row, struct wal__message *message)
 /* Whether a row has a command of a person to Qwen Code, or what the client answered. */
 static bool is_command(struct wal__json_span row, struct wal__message *message)
 {
-    enum {
-        SUBTYPE,
-        PHASE,
-        COMMAND,
-        HIDDEN,
-        SENT,
-        OUTPUT,
-        COUNT
-    };
+    enum { SUBTYPE, PHASE, COMMAND, HIDDEN, SENT, OUTPUT, COUNT };
     struct wal__json_member m[COUNT] = {
         [SUBTYPE] = {.key = "subtype"},
         [PHASE] = {.parent = "systemPayload", .key = "phase"},
@@ -562,9 +496,7 @@ bool wal__message_find_note(struct wal__json_span payload, struct wal__json_toke
         {"payload", "content", "content"},     {"payload", "name", "name"},
         {"data", "summaryContent", "summary"}, {"data", "message", "text"},
     };
-    enum {
-        COUNT = sizeof(names) / sizeof(names[0])
-    };
+    enum { COUNT = sizeof(names) / sizeof(names[0]) };
     struct wal__json_member m[COUNT + 1] = {[COUNT] = {.key = "type"}};
 
     for (size_t i = 0; i < COUNT; i++) {
@@ -1196,16 +1128,7 @@ void wal__queued_init(struct wal__queued *queued, const struct wal__message *mes
 
 enum wal__queued_fate wal__queued_read(struct wal__queued *queued, struct wal__json_span payload)
 {
-    enum {
-        KIND,
-        OPERATION,
-        QUEUED,
-        ATTACHMENT,
-        PROMPT,
-        SAID,
-        TOOL_USE,
-        COUNT
-    };
+    enum { KIND, OPERATION, QUEUED, ATTACHMENT, PROMPT, SAID, TOOL_USE, COUNT };
     struct wal__json_member m[COUNT] = {
         [KIND] = {.key = "type"},
         [OPERATION] = {.key = "operation"},

@@ -16,10 +16,7 @@
 
 #include "format/bytes/bytes.h"
 
-enum {
-    WAL__FRAME_SIZE = 48,
-    WAL__FRAME_ALIGN = 8
-};
+enum { WAL__FRAME_SIZE = 48, WAL__FRAME_ALIGN = 8 };
 
 /* Limits of a payload's size, stored and decompressed (SPEC.md 2.3). */
 enum {

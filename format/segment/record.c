@@ -365,9 +365,7 @@ enum {
 
 WAL__FOLLOWS(SESSION_0_TEXTS, SESSION_0_METADATA_SIZE, 4);
 
-enum {
-    MS_PER_SECOND = 1000
-};
+enum { MS_PER_SECOND = 1000 };
 
 static bool fits_in_ms(int64_t seconds)
 {
@@ -557,11 +555,7 @@ enum {
 };
 
 /* Fields before the excerpt of a payload stored as a blob. */
-enum {
-    OUT_DIGEST = 0,
-    OUT_SIZE = OUT_DIGEST + 32,
-    OUT_EXCERPT = 40
-};
+enum { OUT_DIGEST = 0, OUT_SIZE = OUT_DIGEST + 32, OUT_EXCERPT = 40 };
 
 enum {
     FORM_OUT_OF_LINE = 2, /* combined with enum wal__entry_form */
@@ -752,9 +746,7 @@ static const char *const kind_names[] = {
     "compaction",
 };
 
-enum {
-    KIND_COUNT = sizeof(kind_names) / sizeof(kind_names[0])
-};
+enum { KIND_COUNT = sizeof(kind_names) / sizeof(kind_names[0]) };
 
 static_assert(KIND_COUNT == WAL__KIND_COMPACTION + 1, "SPEC.md 2.6, Kinds");
 

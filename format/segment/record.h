@@ -83,14 +83,9 @@ void wal__session_record_encode(const struct wal__session_record *session, uint8
 enum wal__fmt wal__session_record_decode(struct wal__span payload, uint32_t version,
                                          struct wal__session_record *session);
 
-enum wal__entry_form {
-    WAL__ENTRY_FIELDS = 0,
-    WAL__ENTRY_LINE = 1
-};
+enum wal__entry_form { WAL__ENTRY_FIELDS = 0, WAL__ENTRY_LINE = 1 };
 
-enum {
-    WAL__ERASED_PAYLOAD_MAX = 2048
-};
+enum { WAL__ERASED_PAYLOAD_MAX = 2048 };
 
 struct wal__entry_record {
     uint8_t form;   /* enum wal__entry_form */
@@ -161,9 +156,7 @@ struct wal__fork_record {
     struct wal__span entry_id;
 };
 
-enum {
-    WAL__FORK_SIZE_MAX = 24 + 3 * WAL__ID_MAX
-};
+enum { WAL__FORK_SIZE_MAX = 24 + 3 * WAL__ID_MAX };
 
 size_t wal__fork_record_size(const struct wal__fork_record *fork);
 void wal__fork_record_encode(const struct wal__fork_record *fork, uint8_t *out);
@@ -212,9 +205,7 @@ void wal__redact_record_encode(const struct wal__redact_record *redact, uint8_t 
 enum wal__fmt wal__redact_record_decode(struct wal__span payload,
                                         struct wal__redact_record *redact);
 
-enum wal__commit_flag {
-    WAL__COMMIT_DURABLE = 1
-};
+enum wal__commit_flag { WAL__COMMIT_DURABLE = 1 };
 
 struct wal__commit_record {
     uint64_t first_sequence;
@@ -246,9 +237,7 @@ struct wal__seal_record {
     uint64_t index_offset;
 };
 
-enum {
-    WAL__SEAL_SIZE = 32
-};
+enum { WAL__SEAL_SIZE = 32 };
 
 void wal__seal_record_encode(const struct wal__seal_record *seal, uint8_t *out);
 enum wal__fmt wal__seal_record_decode(struct wal__span payload, struct wal__seal_record *seal);

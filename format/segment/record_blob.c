@@ -102,10 +102,7 @@ enum wal__fmt wal__chunk_record_decode(struct wal__span payload, struct wal__chu
 
 /* A block of a delta (2.18) */
 
-enum {
-    BLOCK_STORED_SIZE = 0,
-    BLOCK_WINDOW = 4
-};
+enum { BLOCK_STORED_SIZE = 0, BLOCK_WINDOW = 4 };
 
 WAL__FOLLOWS(BLOCK_WINDOW, BLOCK_STORED_SIZE, 4);
 WAL__FOLLOWS(WAL__CHUNK_BLOCK_HEAD, BLOCK_WINDOW, 4);

@@ -38,10 +38,7 @@ struct wal__probe_result {
 
 /* --- the probe ------------------------------------------------------------ */
 
-enum {
-    PROBE_WINDOW = 256 * 1024,
-    BLOCK = 4096
-};
+enum { PROBE_WINDOW = 256 * 1024, BLOCK = 4096 };
 
 /* Returns the offset of the first non-zero 8-byte word from `from` on, or the end of the last whole
  * word. */

@@ -40,10 +40,7 @@ enum {
     (WAL__INCOMPAT_REWRITTEN | WAL__INCOMPAT_TRASH | WAL__INCOMPAT_PROVISIONAL | \
      WAL__INCOMPAT_MOVED)
 
-enum wal__segment_class {
-    WAL__CLASS_LOG = 1,
-    WAL__CLASS_PACK = 2
-};
+enum wal__segment_class { WAL__CLASS_LOG = 1, WAL__CLASS_PACK = 2 };
 
 /* A position: a segment's id and an offset in it (SPEC.md, introduction). */
 static inline uint64_t wal__position(uint64_t segment, uint64_t offset)

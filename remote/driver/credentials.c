@@ -24,9 +24,7 @@
 
 /* --- the command ---------------------------------------------------------- */
 
-enum {
-    OUTPUT_MAX = 64 * 1024
-};
+enum { OUTPUT_MAX = 64 * 1024 };
 
 static int64_t now_ms(void)
 {
@@ -163,10 +161,7 @@ enum wal_status wal__credentials_run(const char *command, uint32_t timeout_ms,
 
 /* --- finding the key ------------------------------------------------------ */
 
-enum {
-    FILE_MAX = 1024 * 1024,
-    COMMAND_TIMEOUT_MS = 60 * 1000
-};
+enum { FILE_MAX = 1024 * 1024, COMMAND_TIMEOUT_MS = 60 * 1000 };
 
 void wal__credentials_wipe(struct wal__credentials *credentials)
 {

@@ -99,10 +99,7 @@ struct wal__driver_calls {
 enum wal_status wal__driver_open(const char *url, const struct wal__heap *heap,
                                  struct wal__driver **driver, struct wal_error *error) WAL_MUST_USE;
 
-enum wal__driver_kind {
-    WAL__DRIVER_FILE = 1,
-    WAL__DRIVER_S3 = 2
-};
+enum wal__driver_kind { WAL__DRIVER_FILE = 1, WAL__DRIVER_S3 = 2 };
 
 /* Terminated texts; what the kind of remote does not have is empty. */
 struct wal__driver_url {

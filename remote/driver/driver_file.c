@@ -37,9 +37,7 @@ struct file_at {
 
 /* --- directories ---------------------------------------------------------- */
 
-enum {
-    DIRECTORY_FLAGS = O_RDONLY | O_DIRECTORY | O_CLOEXEC
-};
+enum { DIRECTORY_FLAGS = O_RDONLY | O_DIRECTORY | O_CLOEXEC };
 
 /* Fills *error from errno for an object, or for the directory (name empty): WAL_ENOSPACE,
  * WAL_EACCESS, WAL_ENOMEM, else WAL_EREMOTE. */
@@ -174,9 +172,7 @@ static void file_close(struct file_at *at)
  * thread.
  */
 
-enum {
-    DEPTH_MAX = WAL__OBJECT_NAME_MAX / 2 + 1
-};
+enum { DEPTH_MAX = WAL__OBJECT_NAME_MAX / 2 + 1 };
 
 /* A directory that is being visited. */
 struct frame {

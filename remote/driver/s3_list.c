@@ -14,10 +14,7 @@
 
 #include "engine/base/error.h"
 
-enum {
-    PATH_MAX_SIZE = 128,
-    DEPTH_MAX = 32
-};
+enum { PATH_MAX_SIZE = 128, DEPTH_MAX = 32 };
 
 enum field {
     FIELD_NONE,

@@ -49,11 +49,7 @@ bool wal__flow_has_room(const struct wal__flow *flow, uint64_t on_way, uint64_t 
 void wal__flow_count(struct wal__flow *flow, uint64_t size, bool failed, uint64_t began_ms,
                      uint64_t ended_ms);
 
-enum {
-    WAL__FETCH_READERS = 64,
-    WAL__FETCH_AHEAD = 256,
-    WAL__FETCH_BYTES = 64 * 1024 * 1024
-};
+enum { WAL__FETCH_READERS = 64, WAL__FETCH_AHEAD = 256, WAL__FETCH_BYTES = 64 * 1024 * 1024 };
 
 struct wal__fetch_item {
     char name[WAL__STORE_OBJECT_SIZE];

@@ -349,11 +349,7 @@ enum wal_status wal__remote_find_store(struct wal_remote *remote, uint8_t uuid[1
  * meanwhile.
  */
 
-enum {
-    ROUNDS = 4,
-    CREATORS = 8,
-    BODY_SIZE = 16
-};
+enum { ROUNDS = 4, CREATORS = 8, BODY_SIZE = 16 };
 
 static const char room[] = "probe/";
 

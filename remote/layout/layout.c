@@ -188,9 +188,7 @@ bool wal__store_object_parse(const char *name, struct wal__store_object *object)
 
 /* --- the object of a part ------------------------------------------------- */
 
-enum {
-    FLOOR_SIZE = 8
-};
+enum { FLOOR_SIZE = 8 };
 
 enum wal_status wal__part_object_seal(struct wal__buf *bytes, uint64_t floor)
 {

@@ -134,10 +134,7 @@ enum wal_status wal__part_object_open(struct wal_slice object, const char *name,
                                       struct wal_slice *part, uint64_t *floor,
                                       struct wal_error *error) WAL_MUST_USE;
 
-enum {
-    WAL__BASE_SEGMENTS_MAX = 16384,
-    WAL__BASE_JSON_MAX = 1024 * 1024
-};
+enum { WAL__BASE_SEGMENTS_MAX = 16384, WAL__BASE_JSON_MAX = 1024 * 1024 };
 
 struct wal__base_segment {
     uint64_t number; /* of the base for which it was made */
@@ -216,9 +213,7 @@ enum wal_status wal__session_list_decode(struct wal_slice bytes, const char *nam
                                          const struct wal__heap *heap, wal__session_list_fn *each,
                                          void *ctx, struct wal_error *error) WAL_MUST_USE;
 
-enum {
-    WAL__OWN_JSON_MAX = 8192
-};
+enum { WAL__OWN_JSON_MAX = 8192 };
 
 struct wal__own {
     char session[WAL_ID_SIZE];

@@ -242,10 +242,7 @@ enum wal_status wal_remote_take_back(struct wal_remote *remote, struct wal_store
 
 #define BUNDLE_SUFFIX ".bundle"
 
-enum {
-    PATH_SIZE = 4096,
-    DIRECTORY_MODE = 0700
-};
+enum { PATH_SIZE = 4096, DIRECTORY_MODE = 0700 };
 
 struct resume {
     struct wal_remote *remote;

@@ -256,11 +256,7 @@ enum wal_status wal_remote_list_sessions(struct wal_remote *remote, const uint8_
  * was pushed. It is only a shortcut: whatever is wrong with it, the store is pulled.
  */
 
-enum {
-    PATH_SIZE = 4096,
-    FILE_MODE = 0600,
-    DIRECTORY_MODE = 0700
-};
+enum { PATH_SIZE = 4096, FILE_MODE = 0600, DIRECTORY_MODE = 0700 };
 
 static enum wal_status name_bundle(const uint8_t uuid[16], const char *session, uint64_t number,
                                    char name[WAL__STORE_OBJECT_SIZE], struct wal_error *error)

@@ -32,10 +32,7 @@ struct wal_remote_shipper {
     struct wal_remote_shipper_info info;
 };
 
-enum {
-    PARTS_PER_SECOND = 20,
-    PARTS_PER_SECOND_MAX = 10000
-};
+enum { PARTS_PER_SECOND = 20, PARTS_PER_SECOND_MAX = 10000 };
 
 /* --- the pace ------------------------------------------------------------- */
 

@@ -36,10 +36,7 @@ enum wal_status wal__search_fail(struct wal_error *error, sqlite3 *db, int code,
 
 /* --- pages of a file ------------------------------------------------------ */
 
-enum {
-    PAGE = WAL__SEARCH_FILE_PAGE,
-    PATH_SIZE = 4096
-};
+enum { PAGE = WAL__SEARCH_FILE_PAGE, PATH_SIZE = 4096 };
 
 static bool read_full(int fd, void *out, size_t size, uint64_t offset)
 {

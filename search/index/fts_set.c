@@ -191,9 +191,7 @@ static enum wal_status build_add(const struct wal__build *build, struct wal__sea
 
 /* --- files ---------------------------------------------------------------- */
 
-enum {
-    PAGE = WAL__SEARCH_FILE_PAGE
-};
+enum { PAGE = WAL__SEARCH_FILE_PAGE };
 
 static bool set_lock(int fd)
 {

@@ -20,9 +20,7 @@ enum {
 
 /* --- messages of OpenCode ------------------------------------------------- */
 
-enum {
-    KEY_SIZE = 1024
-};
+enum { KEY_SIZE = 1024 };
 
 void wal__message_columns_deinit(struct wal__message_columns *columns)
 {

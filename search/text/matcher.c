@@ -483,9 +483,7 @@ enum wal_status wal__matcher_run(struct wal__matcher *matcher, struct wal_slice 
 static const char ellipsis[] = "\xe2\x80\xa6";
 static const char replacement[] = "\xef\xbf\xbd";
 
-enum {
-    ELLIPSIS_SIZE = sizeof(ellipsis) - 1
-};
+enum { ELLIPSIS_SIZE = sizeof(ellipsis) - 1 };
 
 void wal__snippet_deinit(struct wal__snippet *snippet)
 {

@@ -34,9 +34,7 @@ static const struct range unspaced[] = {
     {0x20000, 0x3ffff},                   /* Han */
 };
 
-enum {
-    UNSPACED_MIN = 0x0e01
-};
+enum { UNSPACED_MIN = 0x0e01 };
 
 bool wal__is_unspaced(uint32_t code_point)
 {

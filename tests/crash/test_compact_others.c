@@ -20,11 +20,7 @@
 #include "format/bytes/assert.h"
 #include "tests/lib/rng.h"
 
-enum {
-    WRITERS = 3,
-    SESSIONS = 40,
-    COMPACTIONS = 60
-};
+enum { WRITERS = 3, SESSIONS = 40, COMPACTIONS = 60 };
 
 struct shared {
     _Atomic uint32_t stop;

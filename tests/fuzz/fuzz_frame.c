@@ -12,9 +12,7 @@
 #include "format/segment/frame.h"
 #include "tests/fuzz/fuzz.h"
 
-enum {
-    PREFIX_SIZE = 16
-};
+enum { PREFIX_SIZE = 16 };
 
 static enum wal__fmt read_frame(const uint8_t *at, size_t size, uint64_t salt, uint64_t offset)
 {

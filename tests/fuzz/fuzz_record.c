@@ -13,9 +13,7 @@
 #include "format/segment/segment_fmt.h"
 #include "tests/fuzz/fuzz.h"
 
-enum {
-    SESSION_0 = 128 + WAL__FRAME_SESSION
-};
+enum { SESSION_0 = 128 + WAL__FRAME_SESSION };
 
 static void try_open(struct wal__span payload, uint8_t *again)
 {

@@ -14,9 +14,7 @@
 #include "search/text/tokenizer.h"
 #include "tests/fuzz/fuzz.h"
 
-enum {
-    INPUT_MAX = 1 << 14
-};
+enum { INPUT_MAX = 1 << 14 };
 
 static void check_pieces(const uint8_t *data, size_t size)
 {

@@ -15,12 +15,7 @@
 #define SALT           UINT64_C(0x1122334455667788)
 #define TRAILER_OFFSET UINT64_C(1048512)
 
-enum {
-    BLOCK_SIZE = 4096,
-    MANIFEST_CRC = 60,
-    HEADER_CRC = 80,
-    TRAILER_CRC = 60
-};
+enum { BLOCK_SIZE = 4096, MANIFEST_CRC = 60, HEADER_CRC = 80, TRAILER_CRC = 60 };
 
 static void read_manifest(const uint8_t *block)
 {

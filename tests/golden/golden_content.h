@@ -31,9 +31,7 @@
 /* When every session changed last, by the indexes of version 2. */
 #define GOLDEN_INDEX_2_TIME INT64_C(1800000000000)
 
-enum {
-    GOLDEN_LARGE = 600 * 1000
-};
+enum { GOLDEN_LARGE = 600 * 1000 };
 
 /* The payload of an entry, to be freed; one that is called L... is large. */
 static inline char *golden_payload(const char *id)

@@ -16,10 +16,7 @@
 #define SEG3 LOG "0000000000000003.seg"
 #define SEG4 LOG "0000000000000004.seg"
 
-enum {
-    HEADER = WAL__SEGMENT_HEADER_SIZE,
-    SECTOR = SIM_SECTOR_SIZE
-};
+enum { HEADER = WAL__SEGMENT_HEADER_SIZE, SECTOR = SIM_SECTOR_SIZE };
 
 struct golden_file {
     struct sim_disk *disk;

@@ -17,12 +17,7 @@
 
 #define CATALOGUE ROOT "/index/catalogue"
 
-enum {
-    SEGMENTS = 3,
-    AT_FLAGS = 4,
-    AT_CREATED = 40,
-    AT_UPDATED = 48
-};
+enum { SEGMENTS = 3, AT_FLAGS = 4, AT_CREATED = 40, AT_UPDATED = 48 };
 
 void golden_load_named(struct sim_disk *disk, const char *name)
 {

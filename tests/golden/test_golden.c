@@ -174,9 +174,7 @@ static const char *next_word(const char *at, char *word, size_t size)
 static const char *const session_ids[] = {"alpha",   "beta",  "gamma", "zeta",
                                           "epsilon", "delta", "eta",   "theta"};
 
-enum {
-    SESSIONS = sizeof(session_ids) / sizeof(session_ids[0])
-};
+enum { SESSIONS = sizeof(session_ids) / sizeof(session_ids[0]) };
 
 static struct wal_slice slice_of(const char *text)
 {
@@ -774,9 +772,7 @@ TEST(golden__version_0_is_salvaged)
 
 /* --- index version 2 ------------------------------------------------------ */
 
-enum {
-    SESSIONS_MAX = 8
-};
+enum { SESSIONS_MAX = 8 };
 
 /* A session in a list. */
 struct listed {

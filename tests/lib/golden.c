@@ -12,13 +12,7 @@
 #include "format/bytes/assert.h"
 #include "format/bytes/bytes.h"
 
-enum {
-    SECTOR = SIM_SECTOR_SIZE,
-    NAMES_MAX = 64,
-    NAME_SIZE = 256,
-    RAW = 0,
-    FILL = 1
-};
+enum { SECTOR = SIM_SECTOR_SIZE, NAMES_MAX = 64, NAME_SIZE = 256, RAW = 0, FILL = 1 };
 
 static const char magic[] = "AGWALGLD";
 

@@ -118,9 +118,7 @@ static void test_io__a_file_as_a_folder_is_not_found(void **state)
 static void test_io__more_pieces_than_iov_max(void **state)
 {
     (void)state;
-    enum {
-        count = 3000
-    };
+    enum { count = 3000 };
     static uint8_t data[count * 3];
     static uint8_t back[count * 3 + 1];
     static struct iovec iov[count];

@@ -11,9 +11,7 @@
 #include "format/index/index_fmt.h"
 #include "format/segment/frame.h"
 
-enum {
-    PAYLOAD_MAX = 4096
-};
+enum { PAYLOAD_MAX = 4096 };
 
 void image_init(struct image *image, uint64_t capacity)
 {

@@ -17,9 +17,7 @@
 #include "format/segment/record_blob.h"
 #include "format/segment/segment_fmt.h"
 
-enum {
-    PATH_SIZE = 4096
-};
+enum { PATH_SIZE = 4096 };
 
 /* --- a file --------------------------------------------------------------- */
 

@@ -226,9 +226,7 @@ void tree_case_assert_outside(void)
     assert_string_equal(content, "outside");
 }
 
-enum {
-    name_max = 255
-};
+enum { name_max = 255 };
 
 /* ------------------------------------------------------- containment --- */
 

@@ -48,9 +48,7 @@ tree_call tree_do_open, tree_do_create, tree_do_read_link, tree_do_make_link, tr
     tree_do_rename_from, tree_do_may_replace, tree_do_unlink, tree_do_stat, tree_do_make_directory,
     tree_do_remove_directory, tree_do_sync_directory;
 
-enum {
-    TREE_CALLS = 12
-};
+enum { TREE_CALLS = 12 };
 
 extern tree_call *const tree_calls[TREE_CALLS];
 

@@ -15,14 +15,7 @@
 
 /* --- the verbs ------------------------------------------------------------ */
 
-enum verb_group {
-    VERB_CONVERT,
-    VERB_READ,
-    VERB_WRITE,
-    VERB_FILES,
-    VERB_CARE,
-    VERB_GROUP_COUNT
-};
+enum verb_group { VERB_CONVERT, VERB_READ, VERB_WRITE, VERB_FILES, VERB_CARE, VERB_GROUP_COUNT };
 
 enum {
     /* The verb creates the store that is missing. */
@@ -64,9 +57,7 @@ struct verb {
     struct verb_example examples[VERB_EXAMPLES];
 };
 
-enum {
-    NONE = CLI_NO_STORE
-};
+enum { NONE = CLI_NO_STORE };
 
 /* name, group, flags, index of the store, function, and the help */
 static const struct verb verbs[] = {

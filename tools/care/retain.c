@@ -387,9 +387,7 @@ int verb_restore(struct cli *cli, int argc, char **argv)
 
 /* --- the verb retain ---------------------------------------------------- */
 
-enum {
-    HOUR_MS = 3600 * 1000
-};
+enum { HOUR_MS = 3600 * 1000 };
 
 struct retain {
     struct retain_plan plan;

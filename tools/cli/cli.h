@@ -26,12 +26,7 @@ enum cli_exit {
 };
 
 /* Limits of agentwal.h, in bytes, that a command line can exceed. */
-enum {
-    CLI_NO_STORE = -1,
-    CLI_ID_MAX = 255,
-    CLI_TEXT_MAX = 4096,
-    CLI_KEY_MAX = 1024
-};
+enum { CLI_NO_STORE = -1, CLI_ID_MAX = 255, CLI_TEXT_MAX = 4096, CLI_KEY_MAX = 1024 };
 
 struct cli {
     const char *tool; /* the name that the program was called by */

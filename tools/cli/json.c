@@ -399,16 +399,7 @@ void cli_print_cell(struct wal_slice name, size_t columns)
 
 /* --- entries ------------------------------------------------------------ */
 
-enum {
-    KEY_ID,
-    KEY_PARENT,
-    KEY_TYPE,
-    KEY_TIME,
-    KEY_RUN,
-    KEY_PAYLOAD,
-    KEY_META,
-    KEY_COUNT
-};
+enum { KEY_ID, KEY_PARENT, KEY_TYPE, KEY_TIME, KEY_RUN, KEY_PAYLOAD, KEY_META, KEY_COUNT };
 
 static const char *const keys[KEY_COUNT] = {
     [KEY_ID] = "id",     [KEY_PARENT] = "parentId", [KEY_TYPE] = "type", [KEY_TIME] = "timestamp",

@@ -70,9 +70,7 @@ void cli_json_loss(struct wal__json_out *json, const char *what, uint64_t count)
 /* Returns true if the bytes are valid UTF-8. */
 bool cli_is_utf8(struct wal_slice text);
 
-enum {
-    CLI_TIME_SIZE = sizeof("2026-11-20T14:03:59.000Z")
-};
+enum { CLI_TIME_SIZE = sizeof("2026-11-20T14:03:59.000Z") };
 
 /* Writes a time of the years 0 to 9999; of any other one, 1970. */
 void cli_time_text(int64_t unix_ms, char text[CLI_TIME_SIZE]);

@@ -17,9 +17,7 @@
 #define FIRST_OPTION 256 /* option values start above every character */
 
 /* The tables that the command line is matched with. */
-enum {
-    TABLE_COUNT = 3
-};
+enum { TABLE_COUNT = 3 };
 
 struct tables {
     const struct cli_option *items[TABLE_COUNT];
@@ -388,9 +386,7 @@ void cli_check_object(const struct cli *cli, const char *what, const char *text)
 
 /* --- the name that a user meant ----------------------------------------- */
 
-enum {
-    WORD_MAX = 63
-};
+enum { WORD_MAX = 63 };
 
 static size_t least(size_t a, size_t b)
 {

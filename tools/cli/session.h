@@ -40,11 +40,7 @@ void cli_match_add(struct cli_match *match, struct wal_slice id);
 void cli_match_deinit(struct cli_match *match);
 
 /* Kinds of names in a session. */
-enum cli_name_kind {
-    CLI_NAME_ENTRY = 1,
-    CLI_NAME_HEAD = 2,
-    CLI_NAME_CHECKPOINT = 4
-};
+enum cli_name_kind { CLI_NAME_ENTRY = 1, CLI_NAME_HEAD = 2, CLI_NAME_CHECKPOINT = 4 };
 
 /*
  * Completes the name of an entry of a stream of cli->session, a head of it, or a checkpoint:

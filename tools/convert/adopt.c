@@ -294,9 +294,7 @@ static int unit_uninstall(const struct cli *cli)
 
 /* --- the verb ----------------------------------------------------------- */
 
-enum {
-    CLIENTS_MAX = 64
-};
+enum { CLIENTS_MAX = 64 };
 
 struct adopt {
     const struct cli *cli;

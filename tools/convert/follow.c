@@ -27,9 +27,7 @@
 
 #define IDLE_SECONDS 60
 
-enum {
-    OPEN_VIEWS_MAX = 64
-};
+enum { OPEN_VIEWS_MAX = 64 };
 
 /* A session whose view is open. */
 struct open_view {

@@ -11,9 +11,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-enum {
-    PAGE_POLICY_SIZE = 512
-};
+enum { PAGE_POLICY_SIZE = 512 };
 
 /* The page, as a server sends it. */
 extern const unsigned char page_bytes[];

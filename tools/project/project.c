@@ -226,10 +226,7 @@ static bool git_root_commit(const char *top, char commit[CLI_COMMIT_SIZE])
 
 /* --- the project of a directory ----------------------------------------- */
 
-enum {
-    STORED_DIGITS = 40,
-    LEGACY_BYTES = 8
-};
+enum { STORED_DIGITS = 40, LEGACY_BYTES = 8 };
 
 /* Joins the paths; an absolute `path` is returned unchanged. The caller frees the result. */
 static char *join(const char *directory, const char *path)

@@ -23,9 +23,7 @@ enum {
     CLI_COMMIT_SIZE = 65 /* hexadecimal digits of a SHA-256, and NUL */
 };
 
-enum {
-    CLI_PROJECT_SIZE = CLI_COMMIT_SIZE
-};
+enum { CLI_PROJECT_SIZE = CLI_COMMIT_SIZE };
 
 #define CLI_PROJECT_GLOBAL "global"
 

@@ -19,9 +19,7 @@
 
 static const char file_name[] = "remote.json";
 
-enum {
-    FILE_MAX = 8192
-};
+enum { FILE_MAX = 8192 };
 
 void remote_config_init(struct remote_config *config)
 {
@@ -294,9 +292,7 @@ int remote_config_lock(const struct cli *cli, const char *store, bool required, 
 
 /* --- a remote ----------------------------------------------------------- */
 
-enum {
-    SAID_AFTER_MS = 2000
-};
+enum { SAID_AFTER_MS = 2000 };
 
 int32_t remote_wait(void *ctx, uint64_t waited_ms, const struct wal_error *why)
 {

@@ -376,10 +376,7 @@ static void branch_deinit(struct branch *branch)
 
 /* --- answers ------------------------------------------------------------ */
 
-enum {
-    PART_LIMIT = 100,
-    PART_MAX = 1000
-};
+enum { PART_LIMIT = 100, PART_MAX = 1000 };
 
 /* Writes the entries, and counts those that are damaged. */
 static enum wal_status write_entries(struct shown *shown, struct branch *branch, uint64_t *damaged,

@@ -553,16 +553,7 @@ enum wal_status serve_opencode_messages(struct serve_exchange *exchange, struct 
 
 /* --- taking --------------------------------------------------------- */
 
-enum {
-    ROLE,
-    MODEL,
-    PROVIDER,
-    INFO_MODEL,
-    INFO_PROVIDER,
-    MESSAGE_ID,
-    PARTS,
-    MEMBER_COUNT
-};
+enum { ROLE, MODEL, PROVIDER, INFO_MODEL, INFO_PROVIDER, MESSAGE_ID, PARTS, MEMBER_COUNT };
 
 static bool is_text(const struct wal__json_token *token, const char *text)
 {

@@ -7,10 +7,7 @@
 
 #include "tools/search/search.h"
 
-enum {
-    SEARCH_LIMIT = 20,
-    SEARCH_MAX = 1000
-};
+enum { SEARCH_LIMIT = 20, SEARCH_MAX = 1000 };
 
 struct serve_index {
     pthread_mutex_t lock;

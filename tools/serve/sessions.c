@@ -14,10 +14,7 @@
 #include "tools/cli/session.h"
 #include "tools/usage/usage.h"
 
-enum {
-    LIST_LIMIT = 50,
-    LIST_MAX = 1000
-};
+enum { LIST_LIMIT = 50, LIST_MAX = 1000 };
 
 enum wal_status serve_get_info(struct serve_exchange *exchange, struct wal_error *error)
 {

@@ -891,9 +891,7 @@ static void put_model(struct shown *shown, const struct wal_entry *entry)
         {NULL, "model"},      {"message", "model"}, {"info", "modelID"},
         {"payload", "model"}, {NULL, "modelId"},    {"data", "model"},
     };
-    enum {
-        COUNT = sizeof(places) / sizeof(places[0])
-    };
+    enum { COUNT = sizeof(places) / sizeof(places[0]) };
     struct wal__json_member m[COUNT];
     struct wal__json_span payload;
     struct cli_texts texts = {.items = NULL};

@@ -95,10 +95,7 @@ size_t utf8_columns(const uint8_t *data)
 
 /* --- standard output ---------------------------------------------------- */
 
-enum {
-    COLUMNS_UNKNOWN = 80,
-    COLUMNS_MAX = 100000
-};
+enum { COLUMNS_UNKNOWN = 80, COLUMNS_MAX = 100000 };
 
 static size_t find_columns(bool is_terminal)
 {
@@ -386,12 +383,7 @@ void count_text(uint64_t count, char text[SIZE_TEXT])
     }
 }
 
-enum {
-    MINUTE_MS = 60000,
-    HOUR_MS = 60 * MINUTE_MS,
-    DAY_MS = 24 * HOUR_MS,
-    WEEK_DAYS = 7
-};
+enum { MINUTE_MS = 60000, HOUR_MS = 60 * MINUTE_MS, DAY_MS = 24 * HOUR_MS, WEEK_DAYS = 7 };
 
 static void format_time(int64_t unix_ms, const char *form, char text[WHEN_SIZE])
 {

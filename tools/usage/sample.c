@@ -121,13 +121,7 @@ bool usage_may_count(struct wal_slice text)
  * input. Returns whether it has a count. */
 static bool read_usage(struct wal__json_span usage, struct usage_sample *sample)
 {
-    enum {
-        INPUT,
-        OUTPUT,
-        READ,
-        WRITE,
-        KINDS
-    };
+    enum { INPUT, OUTPUT, READ, WRITE, KINDS };
     static const struct {
         const char *key;
         size_t kind;
@@ -255,14 +249,7 @@ static bool read_opencode(struct wal__json_span info, struct usage_sample *sampl
  * total may include thoughts that the candidates do not. Returns whether it has a count. */
 static bool read_metadata(struct wal__json_span metadata, struct usage_sample *sample)
 {
-    enum {
-        PROMPT,
-        CANDIDATES,
-        CACHED,
-        THOUGHTS,
-        TOTAL,
-        COUNT
-    };
+    enum { PROMPT, CANDIDATES, CACHED, THOUGHTS, TOTAL, COUNT };
     struct wal__json_member m[COUNT] = {[PROMPT] = {.key = "promptTokenCount"},
                                         [CANDIDATES] = {.key = "candidatesTokenCount"},
                                         [CACHED] = {.key = "cachedContentTokenCount"},
@@ -294,16 +281,7 @@ static bool read_metadata(struct wal__json_span metadata, struct usage_sample *s
 static bool read_gemini(struct wal__json_span message, const struct usage_codex *codex,
                         struct usage_sample *sample)
 {
-    enum {
-        ID,
-        MODEL,
-        TIME,
-        INPUT,
-        OUTPUT,
-        CACHED,
-        THOUGHTS,
-        COUNT
-    };
+    enum { ID, MODEL, TIME, INPUT, OUTPUT, CACHED, THOUGHTS, COUNT };
     struct wal__json_member m[COUNT] = {[ID] = {.key = "id"},
                                         [MODEL] = {.key = "model"},
                                         [TIME] = {.key = "timestamp"},
@@ -355,15 +333,7 @@ static void read_gemini_list(struct wal__json_span messages, const struct usage_
 static void read_metrics(struct wal__json_span metrics, const struct usage_codex *codex,
                          int64_t time_ms, usage_sample_fn *each, void *ctx)
 {
-    enum {
-        REQUESTS,
-        INPUT,
-        OUTPUT,
-        READ,
-        WRITE,
-        REASONING,
-        COUNT
-    };
+    enum { REQUESTS, INPUT, OUTPUT, READ, WRITE, REASONING, COUNT };
     struct wal__json_scan scan;
     struct wal__json_member name = {.key = NULL};
     struct wal__json_token value;
@@ -810,14 +780,7 @@ static void read_messages(struct wal__json_span messages, int64_t time_ms, usage
 void usage_read_document(struct wal__json_span document, int64_t time_ms, usage_sample_fn *each,
                          void *ctx)
 {
-    enum {
-        MESSAGES,
-        COST,
-        MODEL,
-        CREATED,
-        UPDATED,
-        COUNT
-    };
+    enum { MESSAGES, COST, MODEL, CREATED, UPDATED, COUNT };
     struct wal__json_member m[COUNT] = {[MESSAGES] = {.key = "messages"},
                                         [COST] = {.key = "total_cost_usd"},
                                         [MODEL] = {.key = "model"},

@@ -28,7 +28,7 @@ enum view_kind {
 #define VIEW_KIND_NAME(name, text) VIEW_##name,
     VIEW_KIND_LIST(VIEW_KIND_NAME)
 #undef VIEW_KIND_NAME
-    VIEW_KINDS
+        VIEW_KINDS
 };
 
 /* Zeroed: only secrets. */

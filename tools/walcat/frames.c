@@ -113,9 +113,7 @@ struct walcat_name {
     struct wal__span text;
 };
 
-enum {
-    WALCAT_NAMES_MAX = 2
-};
+enum { WALCAT_NAMES_MAX = 2 };
 
 /* Fills `names` with the names of a record and returns their number. `version` is its segment's;
  * bytes null: it is not whole. */

@@ -524,10 +524,7 @@ void check_blobs_verify(struct check_store *store)
 
 static const char prefix[] = "\0checkpoint/";
 
-enum {
-    PREFIX_SIZE = sizeof(prefix) - 1,
-    ROOT_MAX = 8192
-};
+enum { PREFIX_SIZE = sizeof(prefix) - 1, ROOT_MAX = 8192 };
 
 /* Whether the key is a checkpoint's. */
 static bool key_is_checkpoint(struct wal__span key)

@@ -55,9 +55,7 @@ static uint8_t *index_read(const struct check_store *store, const char *name, ui
     return bytes;
 }
 
-enum {
-    INDEX_NAME = 40
-};
+enum { INDEX_NAME = 40 };
 
 /* The name of a segment's index below the store. */
 static void index_name(uint64_t id, bool is_pack, char out[INDEX_NAME])

@@ -15,9 +15,7 @@
 
 #include "tools/cli/json.h"
 
-enum {
-    REASON_SIZE = 400
-};
+enum { REASON_SIZE = 400 };
 
 static struct check_damage *add(struct check_damages *damages, enum check_kind kind,
                                 const char *file, uint64_t offset, uint64_t length,

@@ -61,9 +61,7 @@ static bool has_log(const struct check_store *store)
     return exists;
 }
 
-enum {
-    SLOT_USED = 64
-};
+enum { SLOT_USED = 64 };
 
 struct slot {
     enum wal__fmt fmt;
@@ -199,9 +197,7 @@ static void check_manifest(struct check_store *store)
 
 /* --- roots of views (SPEC.md 10.7) -------------------------------------- */
 
-enum {
-    NAME_SIZE = sizeof("views/") + WAL__VIEW_ROOT_NAME
-};
+enum { NAME_SIZE = sizeof("views/") + WAL__VIEW_ROOT_NAME };
 
 /* Why the bytes are no entry with this name; null: they are. */
 static const char *find_fault(const char *name, struct wal__span bytes)
@@ -744,9 +740,7 @@ static int check_salvage(struct check_store *store, const char *out)
 
 /* --- the tool ----------------------------------------------------------- */
 
-enum {
-    JOBS_MAX = 256
-};
+enum { JOBS_MAX = 256 };
 
 /* A command line that was read. */
 struct request {

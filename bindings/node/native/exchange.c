@@ -19,9 +19,7 @@
  * it sees when it is to stop.
  */
 
-enum {
-    WAIT_MS = 100
-};
+enum { WAIT_MS = 100 };
 
 struct round_job {
     struct job job;
@@ -134,9 +132,7 @@ static napi_value next_round(struct call *call)
 
 /* --- exports -------------------------------------------------------------- */
 
-enum {
-    FIRST_SIZE = 64 << 10
-};
+enum { FIRST_SIZE = 64 << 10 };
 
 /* What the dialect could not express. */
 struct loss_item {

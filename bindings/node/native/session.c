@@ -305,9 +305,7 @@ static napi_value last_sequence(struct call *call)
 
 /* --- a page of entries --------------------------------------------------- */
 
-enum {
-    PAGE_TYPES = 8
-};
+enum { PAGE_TYPES = 8 };
 
 /* Text of which a string was made. */
 struct known_text {

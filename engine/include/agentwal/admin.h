@@ -266,9 +266,7 @@ enum wal_store_compact_flag {
     WAL_STORE_COMPACT_KEEP_DELTAS = 1u << 3
 };
 
-enum wal_session_space_flag {
-    WAL_SESSION_SPACE_DELETED = 1u << 0
-};
+enum wal_session_space_flag { WAL_SESSION_SPACE_DELETED = 1u << 0 };
 
 /*
  * What a session has in the log, in bytes of records before compression. The content of payloads

@@ -17,11 +17,7 @@ struct wal_file_change_cursor;
 
 /* ------------------------------------------------------- checkpoints --- */
 
-enum wal_file_kind {
-    WAL_FILE_ABSENT = 0,
-    WAL_FILE_REGULAR = 1,
-    WAL_FILE_SYMLINK = 2
-};
+enum wal_file_kind { WAL_FILE_ABSENT = 0, WAL_FILE_REGULAR = 1, WAL_FILE_SYMLINK = 2 };
 
 /* A file in a checkpoint. */
 struct wal_file {

@@ -7,9 +7,7 @@
 
 #include "tests/lib/kit/store_kit.h"
 
-enum {
-    KIT_MIB = 1024 * 1024
-};
+enum { KIT_MIB = 1024 * 1024 };
 
 struct kit_content {
     uint8_t *data;

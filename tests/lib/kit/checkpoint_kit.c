@@ -8,10 +8,7 @@
 
 #include "agentwal/blob.h"
 
-enum {
-    PATHS_MAX = 64,
-    TEXT_MAX = 65536
-};
+enum { PATHS_MAX = 64, TEXT_MAX = 65536 };
 
 /* --- work tree ----------------------------------------------------------- */
 

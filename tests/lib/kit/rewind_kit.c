@@ -14,10 +14,7 @@
 #include "engine/session/store.h"
 #include "format/bytes/assert.h"
 
-enum {
-    NAMES_MAX = 64,
-    DIED = 77
-};
+enum { NAMES_MAX = 64, DIED = 77 };
 
 /* --- files --------------------------------------------------------------- */
 

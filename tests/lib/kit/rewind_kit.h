@@ -57,13 +57,7 @@ void assert_rewind_refused(const struct kit_rewind_result *answer, enum wal_stat
  * The whole life of a process that opens the store, rewinds session "s" to a checkpoint and dies
  * right before the Nth (from 0) call of this kind on its work tree; answers whether it got so far.
  */
-enum tree_crash_point {
-    TREE_WRITE,
-    TREE_SYNC_ALL,
-    TREE_RENAME,
-    TREE_UNLINK,
-    TREE_SYNC_DIRECTORY
-};
+enum tree_crash_point { TREE_WRITE, TREE_SYNC_ALL, TREE_RENAME, TREE_UNLINK, TREE_SYNC_DIRECTORY };
 bool tree_crash_rewind(const char *id, enum tree_crash_point call, uint32_t nth);
 /* The same with flags: enum wal_rewind_flag. */
 bool tree_crash_rewind_flags(const char *id, uint32_t flags, enum tree_crash_point call,

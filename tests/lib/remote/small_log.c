@@ -10,9 +10,7 @@ static const char magic[8] = "SMALLPRT";
 const uint8_t small_uuid[16] = {0xa1, 2, 3, [15] = 4};
 
 /* magic | info | zeros | entries | digest; larger than a fence, as all are */
-enum {
-    HEAD_SIZE = sizeof(magic) + sizeof(struct wal_part_info) + 64
-};
+enum { HEAD_SIZE = sizeof(magic) + sizeof(struct wal_part_info) + 64 };
 
 void small_log_init(struct small_log *log)
 {

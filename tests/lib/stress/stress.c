@@ -9,10 +9,7 @@
 
 #include "format/bytes/assert.h"
 
-enum {
-    TEXT = 64,
-    THREADS_MAX = 16
-};
+enum { TEXT = 64, THREADS_MAX = 16 };
 
 void stress_check(enum wal_status status, const struct wal_error *error, const char *what)
 {

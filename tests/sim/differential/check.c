@@ -11,9 +11,7 @@
 #include "format/bytes/assert.h"
 #include "tests/sim/differential/differential.h"
 
-enum {
-    LARGEST_IN_LINE = 256 * 1024
-};
+enum { LARGEST_IN_LINE = 256 * 1024 };
 
 static const struct wal_slice nothing = {NULL, 0};
 

@@ -429,9 +429,7 @@ bool sim_disk_dump(struct sim_disk *disk, const char *path, const char *real_pat
  * earlier than the tick before the change. One thread at a time.
  */
 
-enum {
-    tick_ns = 4000000
-};
+enum { tick_ns = 4000000 };
 
 /* The clock, from which files get their times. */
 int64_t sim__clock_ns(const struct sim_disk *disk)

@@ -923,10 +923,7 @@ static uint64_t sim__io_free_space(void *ctx, const char *path)
  * engine/base/worktree.h over a simulated disk.
  */
 
-enum {
-    may_search = 0100,
-    may_change = 0300
-};
+enum { may_search = 0100, may_change = 0300 };
 
 /* A directory on the way. */
 int sim__path_open_root(struct sim_disk *disk, const char *path, struct sim_file **directory)

@@ -582,9 +582,7 @@ bool sim__names_are_durable(struct sim_disk *disk, const char *path)
 
 /* ------------------------------------------------------------- roots --- */
 
-enum {
-    links_max = 8
-};
+enum { links_max = 8 };
 
 /* Follows a link at the end, to an absolute path. */
 static int find_root(struct sim_disk *disk, const char *path, const char **found)

@@ -7,11 +7,7 @@
 
 #include "tests/sim/disk/internal.h"
 
-enum extent {
-    NONE,
-    WHOLE,
-    SECTORS
-};
+enum extent { NONE, WHOLE, SECTORS };
 
 struct loss_plan {
     uint64_t seed;

@@ -18,10 +18,7 @@
 
 #include "engine/base/io.h"
 
-enum {
-    SIM_SECTOR_SIZE = 512,
-    SIM_PAGE_SIZE = 4096
-};
+enum { SIM_SECTOR_SIZE = 512, SIM_PAGE_SIZE = 4096 };
 
 /* The largest file; more is EFBIG. */
 #define SIM_FILE_MAX ((uint64_t)128 << 20)

@@ -14,9 +14,7 @@
 #include "tests/sim/disk/sim.h"
 
 /* That a test tries. */
-enum {
-    SEEDS = 200
-};
+enum { SEEDS = 200 };
 
 /* A disk, a process on it, and its table. */
 struct machine {

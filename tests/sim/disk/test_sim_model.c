@@ -10,12 +10,7 @@
 #include "tests/lib/rng.h"
 #include "tests/sim/disk/sim_fixture.h"
 
-enum {
-    FILE_SIZE = 16384,
-    STEPS = 60,
-    ROUNDS = 300,
-    PENDING_MAX = STEPS
-};
+enum { FILE_SIZE = 16384, STEPS = 60, ROUNDS = 300, PENDING_MAX = STEPS };
 
 static uint32_t draw(uint64_t *random, uint32_t count)
 {
@@ -164,10 +159,7 @@ SIM_TEST(sim_model__agrees_with_whole_copies)
 
 static const char *const paths[] = {"d", "d/a", "d/b", "c", "x/y", "c/z"};
 
-enum {
-    PATHS = sizeof(paths) / sizeof(paths[0]),
-    HANDLES = 4
-};
+enum { PATHS = sizeof(paths) / sizeof(paths[0]), HANDLES = 4 };
 
 /* The same calls on one table. */
 struct side {

@@ -146,13 +146,7 @@ static char content[big + 1]; /* of the new file */
 
 /* Writes a new "a" and "d/b" next to the old ones and renames them over these; only the steps in
  * `parts`. The first failure ends it. */
-enum part {
-    DATA = 1,
-    SYNC = 2,
-    RENAME = 4,
-    SETTLE = 8,
-    ALL = 15
-};
+enum part { DATA = 1, SYNC = 2, RENAME = 4, SETTLE = 8, ALL = 15 };
 
 static enum wal_status write_one(const struct wal__worktree_io *io, struct wal__worktree *tree,
                                  const char *path)
@@ -217,12 +211,7 @@ static enum wal_status run_script(struct machine *m, unsigned parts)
     return status;
 }
 
-enum found {
-    GONE = 1,
-    OLD = 2,
-    NEW = 4,
-    TORN = 8
-};
+enum found { GONE = 1, OLD = 2, NEW = 4, TORN = 8 };
 
 static enum found look(struct sim_disk *disk, const char *path, const char *old)
 {

@@ -13,10 +13,7 @@ static bool is_text(struct wal_slice slice, const char *text)
     return slice.size == strlen(text) && memcmp(slice.data, text, slice.size) == 0;
 }
 
-enum {
-    EVERYTHING = WAL_ENTRY_CURSOR_DELTAS | WAL_ENTRY_CURSOR_REDACTED,
-    TAIL = 3
-};
+enum { EVERYTHING = WAL_ENTRY_CURSOR_DELTAS | WAL_ENTRY_CURSOR_REDACTED, TAIL = 3 };
 
 /* The last entries of a branch, read before anything else of the session. */
 struct tail {

@@ -7,10 +7,7 @@
 #include "tests/lib/test.h"
 #include "tests/sim/recovery/recover_fixture.h"
 
-enum {
-    CALLS_MAX = 400,
-    FAILURES = 100
-};
+enum { CALLS_MAX = 400, FAILURES = 100 };
 
 /* The next sync of a segment by this process fails. */
 static void fail_sync(struct workload *w, uint32_t actor)
@@ -486,9 +483,7 @@ RECOVERY_TEST(heal__the_same_content_again_heals)
  * and writes nothing in place (SPEC.md 3.4).
  */
 
-enum {
-    CALLS_MAX_HEAL_RECOVERY = 400
-};
+enum { CALLS_MAX_HEAL_RECOVERY = 400 };
 
 /* An opening whose process may die at it. */
 static void open_until_dead(struct workload *w, uint32_t actor)

@@ -376,11 +376,7 @@ bool reference_truncate(struct reference *ref, uint64_t last_sequence)
  * Sessions: what they add_session_record about themselves, making, forking and deleting them.
  */
 
-enum {
-    ID_MAX = 255,
-    TEXT_MAX = 4096,
-    METADATA_MAX = 1024 * 1024
-};
+enum { ID_MAX = 255, TEXT_MAX = 4096, METADATA_MAX = 1024 * 1024 };
 
 static const struct wal_slice nothing = {NULL, 0};
 

@@ -593,9 +593,7 @@ enum wal_status reference_compact(struct reference *ref, uint32_t number,
  * schema version.
  */
 
-enum {
-    ROUNDS = 1000
-};
+enum { ROUNDS = 1000 };
 
 /* Calls the function once and writes its change, unless another one changed the session meanwhile.
  * `to` is the version of a step of a migration, or 0. */

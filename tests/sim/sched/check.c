@@ -419,9 +419,7 @@ enum image {
     IMAGES
 };
 
-enum {
-    SHORT_CAPACITY = 128 * 1024
-};
+enum { SHORT_CAPACITY = 128 * 1024 };
 
 static struct {
     struct sim_disk *disk;
@@ -618,10 +616,7 @@ void sched__images_free(void)
  * schedules.
  */
 
-enum {
-    SCHEDULES = 2000,
-    SCHEDULES_LONG = 250000
-};
+enum { SCHEDULES = 2000, SCHEDULES_LONG = 250000 };
 
 static const char *const place_names[SCHED_ACTIVITIES] = {
     [SCHED_ANY_ACTIVITY] = "anywhere",

@@ -752,12 +752,7 @@ bool sched__check_status(struct sched_process *process, enum wal_status status,
  * is compared with the ledger, again after another recovery, and after going on.
  */
 
-enum end_kind {
-    END_CLOSED,
-    END_KILLED,
-    END_CUT,
-    ENDINGS
-};
+enum end_kind { END_CLOSED, END_KILLED, END_CUT, ENDINGS };
 
 static void end_processes(struct sched *sched, enum end_kind end_kind)
 {
@@ -866,10 +861,7 @@ static void sched__verify_end(struct sched *sched)
 #if WITH_ADDRESS_SANITIZER
 #endif
 
-enum {
-    TEXT_SIZE = 256,
-    SEED_REPORT_STACK_SIZE = 64 * 1024
-};
+enum { TEXT_SIZE = 256, SEED_REPORT_STACK_SIZE = 64 * 1024 };
 
 static char texts[2][TEXT_SIZE];
 static const char *_Atomic present; /* null: no schedule runs */

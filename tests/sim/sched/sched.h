@@ -22,9 +22,7 @@
 
 #include "tests/sim/disk/sim.h"
 
-enum {
-    SCHED_PROCESSES = 3
-};
+enum { SCHED_PROCESSES = 3 };
 
 struct sched_options {
     uint64_t seed;

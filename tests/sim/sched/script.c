@@ -668,9 +668,7 @@ static void sched__step_compact(struct sched_process *process)
  * Invariant: an entry that is shown has its content.
  */
 
-enum {
-    HIDDEN_ENTRIES = 6
-};
+enum { HIDDEN_ENTRIES = 6 };
 
 static const char hidden_text[] = "{\"text\":\"which is hidden and shown\"}";
 

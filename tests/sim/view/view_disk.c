@@ -14,10 +14,7 @@
 
 #include "format/bytes/assert.h"
 
-enum {
-    INODES_MAX = 256,
-    CUTS_MAX = 2048
-};
+enum { INODES_MAX = 256, CUTS_MAX = 2048 };
 
 /* What a file of the simulated disk is in the real folder. */
 struct inode {

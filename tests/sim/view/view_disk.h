@@ -15,9 +15,7 @@
 
 #include "tests/sim/disk/sim.h"
 
-enum {
-    VIEW_DISK_PATH = 4096
-};
+enum { VIEW_DISK_PATH = 4096 };
 
 /* The folder, in the current directory, which is "/" of the simulated disk. */
 #define VIEW_DISK "disk"

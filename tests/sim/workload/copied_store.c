@@ -12,10 +12,7 @@
 #include "tests/lib/test.h"
 #include "tests/sim/ledger/ledger.h"
 
-enum {
-    LARGE = 200 * 1024,
-    BLOB = 300 * 1024
-};
+enum { LARGE = 200 * 1024, BLOB = 300 * 1024 };
 
 const struct sim_fault copied_faults[COPIED_FAULTS] = {
     {.call = SIM_ANY, .effect = SIM_KILL_BEFORE},

@@ -32,9 +32,7 @@ int copied_count_in(struct wal_store *store, const char *id);
 
 /* The ways in which copying is cut short: a call kills the process, or fails once or from then on,
  * or the disk is full. */
-enum {
-    COPIED_FAULTS = 9
-};
+enum { COPIED_FAULTS = 9 };
 extern const struct sim_fault copied_faults[COPIED_FAULTS];
 
 /* Whether a sync of the directories above log/ failed: as for a store itself, what a later loss of

@@ -15,9 +15,7 @@
 #include "tests/lib/golden.h"
 #include "tests/lib/test.h"
 
-enum {
-    TEXT = 64
-};
+enum { TEXT = 64 };
 
 static const char *const ids[OLD_SESSIONS] = {"alpha", "beta", "gamma"};
 

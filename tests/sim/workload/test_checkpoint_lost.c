@@ -15,10 +15,7 @@
 #include "tests/lib/test.h"
 #include "tests/sim/disk/tree.h"
 
-enum {
-    SIZE = 5000,
-    SEEDS = 64
-};
+enum { SIZE = 5000, SEEDS = 64 };
 
 static char old_bytes[SIZE + 1];
 static char new_bytes[SIZE + 1];

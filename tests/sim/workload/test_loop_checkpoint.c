@@ -22,12 +22,7 @@
 
 /* --- the script ---------------------------------------------------------- */
 
-enum {
-    LARGE = 1100000,
-    MEDIUM = 30000,
-    STEPS = 6,
-    TEXT_MAX = 512
-};
+enum { LARGE = 1100000, MEDIUM = 30000, STEPS = 6, TEXT_MAX = 512 };
 
 static char medium[MEDIUM + 1];
 static char medium_next[MEDIUM + 1];
@@ -374,9 +369,7 @@ static const struct sim_fault ways[] = {
     {.call = SIM_ANY, .effect = SIM_KILL_AFTER},
 };
 
-enum {
-    WAYS = sizeof(ways) / sizeof(ways[0])
-};
+enum { WAYS = sizeof(ways) / sizeof(ways[0]) };
 
 static jmp_buf died;
 

@@ -34,14 +34,9 @@ static const struct sim_fault ways[] = {
     {.call = SIM_MAP, .sys_errno = EIO},
 };
 
-enum {
-    WAYS = sizeof(ways) / sizeof(ways[0])
-};
+enum { WAYS = sizeof(ways) / sizeof(ways[0]) };
 
-enum {
-    CONTENT_SIZE = 40000,
-    ROUNDS = 2
-};
+enum { CONTENT_SIZE = 40000, ROUNDS = 2 };
 
 /* Content that a caller put as a version of content that nothing names. */
 struct version {
@@ -238,10 +233,7 @@ static const char *const canaries[] = {"CANARY-of-an-entry-91c03be2", "CANARY-of
                                        "CANARY-of-a-payload-9b3e71c0",
                                        "CANARY-of-a-large-one-8c2d13b7"};
 
-enum {
-    CANARIES = sizeof(canaries) / sizeof(canaries[0]),
-    LARGE = 300 * 1024
-};
+enum { CANARIES = sizeof(canaries) / sizeof(canaries[0]), LARGE = 300 * 1024 };
 
 static void append_canary(struct wal_session *session, const char *id, const char *canary,
                           size_t size)

@@ -28,9 +28,7 @@ static const struct sim_fault ways[] = {
     {.call = SIM_ALLOCATE, .sys_errno = ENOSPC},
 };
 
-enum {
-    WAYS = sizeof(ways) / sizeof(ways[0])
-};
+enum { WAYS = sizeof(ways) / sizeof(ways[0]) };
 
 /* After the step the same process continues, all continue, or power is lost. */
 static void continue_workload(struct workload *copy, uint64_t seed)
@@ -258,10 +256,7 @@ TEST(loop_memory__with_content)
  * apart.
  */
 
-enum {
-    WRITES_MAX = 4096,
-    PATH_SIZE = 64
-};
+enum { WRITES_MAX = 4096, PATH_SIZE = 64 };
 
 struct write {
     char path[PATH_SIZE];

@@ -11,10 +11,7 @@
 #include "tests/lib/test.h"
 #include "tests/sim/workload/workload.h"
 
-enum {
-    PATHS_MAX = 32,
-    PATH_SIZE = 64
-};
+enum { PATHS_MAX = 32, PATH_SIZE = 64 };
 
 struct rest {
     struct workload *workload;

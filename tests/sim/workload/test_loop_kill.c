@@ -18,9 +18,7 @@ static const struct sim_fault deaths[] = {
     {.call = SIM_PWRITEV, .effect = SIM_KILL_BEFORE, .put = 70000},
 };
 
-enum {
-    DEATHS = sizeof(deaths) / sizeof(deaths[0])
-};
+enum { DEATHS = sizeof(deaths) / sizeof(deaths[0]) };
 
 /* After the death: the survivor goes on; the power goes; or a recovery is killed too. */
 static void continue_workload(struct workload *copy, uint64_t seed)
@@ -200,13 +198,7 @@ TEST(loop_kill__recovery_of_content_at_every_call)
 
 /* --- syncs that fail ---------------------------------------------------- */
 
-enum after {
-    SAME_PROCESS,
-    OTHER_PROCESS,
-    EVERYBODY_OPENS_AGAIN,
-    OTHER_AFTER_DEATH,
-    AFTERS
-};
+enum after { SAME_PROCESS, OTHER_PROCESS, EVERYBODY_OPENS_AGAIN, OTHER_AFTER_DEATH, AFTERS };
 
 /* Appends where that is possible; poison refuses it. */
 static void append(struct workload *workload, uint32_t actor)

@@ -26,10 +26,7 @@
 #define STORE "/store"
 #define TREE  "/tree"
 
-enum {
-    PATHS = 9,
-    NAMED = PATHS + 3
-};
+enum { PATHS = 9, NAMED = PATHS + 3 };
 
 /* Those that the checkpoint names. The last three lie below a file, a link and a directory of it,
  * which are a directory, a directory and a file when it is rewound to. */
@@ -96,9 +93,7 @@ static const struct sim_tree_entry gone[] = {
     {"t/u", WAL__WORKTREE_ABSENT, 0, NULL},
 };
 
-enum {
-    ENTRIES = sizeof(after) / sizeof(after[0])
-};
+enum { ENTRIES = sizeof(after) / sizeof(after[0]) };
 
 /* The outcome of a rewind, as known to its caller. */
 enum outcome {
@@ -403,9 +398,7 @@ static const struct sim_fault ways[] = {
     {.call = SIM_SYNC_ALL, .sys_errno = EIO, .partial = true},
 };
 
-enum {
-    WAYS = sizeof(ways) / sizeof(ways[0])
-};
+enum { WAYS = sizeof(ways) / sizeof(ways[0]) };
 
 /* And then: the same process goes on, another does, or the power goes. */
 enum aftermath {

@@ -20,19 +20,10 @@
 #include "tests/lib/test.h"
 #include "tests/sim/disk/sim.h"
 
-enum where {
-    LISTED,
-    TRASHED,
-    DELETED
-};
+enum where { LISTED, TRASHED, DELETED };
 
 /* What is done to the session. */
-enum act {
-    TRASH,
-    UNDELETE,
-    EMPTY,
-    ACTS
-};
+enum act { TRASH, UNDELETE, EMPTY, ACTS };
 
 static const struct {
     enum where from;
@@ -48,9 +39,7 @@ static const struct sim_fault ways[] = {
     {.call = SIM_ANY, .sys_errno = ENOSPC, .sticky = true},
 };
 
-enum {
-    WAYS = sizeof(ways) / sizeof(ways[0])
-};
+enum { WAYS = sizeof(ways) / sizeof(ways[0]) };
 
 struct machine {
     struct sim_disk *disk;

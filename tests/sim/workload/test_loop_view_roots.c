@@ -29,10 +29,7 @@ static const struct sim_fault ways[] = {
 
 static const char *const paths[] = {"/the/first", "/the/second"};
 
-enum {
-    WAYS = sizeof(ways) / sizeof(ways[0]),
-    PATHS = sizeof(paths) / sizeof(paths[0])
-};
+enum { WAYS = sizeof(ways) / sizeof(ways[0]), PATHS = sizeof(paths) / sizeof(paths[0]) };
 
 struct machine {
     struct sim_disk *disk;

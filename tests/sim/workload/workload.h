@@ -112,11 +112,7 @@ void workload_crash(struct workload *workload, const struct sim_power_loss *loss
  * Opens the store as its only process, compares it with the ledger, settles the ledger and closes
  * again, cleanly or by killing the process.
  */
-enum workload_finish {
-    WORKLOAD_CLOSE,
-    WORKLOAD_KILL,
-    WORKLOAD_KEEP_OPEN
-};
+enum workload_finish { WORKLOAD_CLOSE, WORKLOAD_KILL, WORKLOAD_KEEP_OPEN };
 
 uint64_t workload_recover(struct workload *workload, enum ledger_loss loss,
                           enum workload_finish end);

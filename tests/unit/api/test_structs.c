@@ -570,9 +570,7 @@ KIT_TEST(struct_input__size_of_the_first_is_the_stride)
     world_deinit(&world);
 }
 
-enum {
-    FILL = 0xA5
-};
+enum { FILL = 0xA5 };
 
 static enum wal_status call_store_info(struct world *world, void *given, struct wal_error *error)
 {

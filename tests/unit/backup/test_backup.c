@@ -7,9 +7,7 @@
 #include "engine/session/store.h"
 #include "tests/lib/kit/backup_kit.h"
 
-enum {
-    LARGE = 100 * 1024
-};
+enum { LARGE = 100 * 1024 };
 
 /* --- what the copy has -------------------------------------------------- */
 

@@ -12,10 +12,7 @@
 #include "engine/base/heap.h"
 #include "tests/lib/test.h"
 
-enum {
-    RANGE = 200000,
-    ROUNDS = 20000
-};
+enum { RANGE = 200000, ROUNDS = 20000 };
 
 /* A heap whose allocations fail while `failing` is set. */
 static bool failing;
@@ -472,9 +469,7 @@ TEST(map__above_its_capacity_is_no_memory)
     wal__hashmap_deinit(&map);
 }
 
-enum {
-    COUNT_MAX = 300
-};
+enum { COUNT_MAX = 300 };
 
 static int compare_items(const void *a, const void *b)
 {

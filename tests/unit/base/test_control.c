@@ -11,10 +11,7 @@
 #include "engine/log/locks.h"
 #include "format/bytes/assert.h"
 
-enum {
-    APPEND_LOCK = WAL__LOCK_APPEND,
-    TIMEOUT_MS = 20
-};
+enum { APPEND_LOCK = WAL__LOCK_APPEND, TIMEOUT_MS = 20 };
 
 /* Two members of a store in the current directory. */
 struct members {
@@ -238,9 +235,7 @@ KIT_TEST(control__holder_without_a_name_is_waited_for_once_more)
 
 /* --- the rounds of the sync lock ---------------------------------------- */
 
-enum {
-    SYNC_LOCK = WAL__LOCK_SYNC
-};
+enum { SYNC_LOCK = WAL__LOCK_SYNC };
 
 /* The holder seems to be gone: it is not named any more. */
 static void take_over(struct members *members)

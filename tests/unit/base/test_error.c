@@ -14,9 +14,7 @@
 #include "format/bytes/assert.h"
 #include "tests/lib/test.h"
 
-enum {
-    untouched = 0xA5
-};
+enum { untouched = 0xA5 };
 
 static struct wal_error marked(uint32_t struct_size)
 {

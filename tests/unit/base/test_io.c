@@ -11,9 +11,7 @@
 #include "engine/base/io.h"
 #include "tests/lib/test.h"
 
-enum {
-    disk_size = 512
-};
+enum { disk_size = 512 };
 
 /* A file in memory that follows a script. */
 struct disk {

@@ -22,9 +22,7 @@
 #include "tests/lib/io_cases.h"
 #include "tests/lib/test.h"
 
-enum {
-    page = 4096
-};
+enum { page = 4096 };
 
 static struct faulty_heap heap;
 static struct wal__io *io;
@@ -172,9 +170,7 @@ TEST_WITH(io_memory__a_replaced_file_stays_until_its_last_use, enter, leave)
 
 TEST_WITH(io_memory__allocated_space_takes_no_memory, enter, leave)
 {
-    enum {
-        size = 64 << 20
-    };
+    enum { size = 64 << 20 };
     struct wal__file *file = make_file("a");
     int sys_errno = 0;
 

@@ -12,9 +12,7 @@
 #include "engine/base/thread.h"
 #include "tests/lib/test.h"
 
-enum {
-    ITEMS = 1000
-};
+enum { ITEMS = 1000 };
 
 /* What was done. */
 struct notes {

@@ -9,10 +9,7 @@
 #include "format/bytes/assert.h"
 #include "tests/lib/test.h"
 
-enum {
-    THREADS = 4,
-    TAKEN_EACH = 5000
-};
+enum { THREADS = 4, TAKEN_EACH = 5000 };
 
 /* Chance that counts, so that what is given twice is seen. */
 static uint64_t next;

@@ -10,9 +10,7 @@
 #include "engine/base/heap.h"
 #include "tests/lib/test.h"
 
-enum {
-    MIB = 1 << 20
-};
+enum { MIB = 1 << 20 };
 
 static uint8_t byte_at(size_t i)
 {

@@ -9,10 +9,7 @@
 #include "engine/care/segment_run.h"
 #include "tests/lib/test.h"
 
-enum {
-    KIB = 1024,
-    MIB = 1024 * 1024
-};
+enum { KIB = 1024, MIB = 1024 * 1024 };
 
 #define SECOND UINT64_C(1000000000)
 

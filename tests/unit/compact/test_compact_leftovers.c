@@ -410,9 +410,7 @@ TEST(leftovers__kept_entries_of_a_replaced_segment)
     sim_disk_destroy(made);
 }
 
-enum {
-    HELD_US = 300000
-};
+enum { HELD_US = 300000 };
 
 static const char canary[] = "CANARY-of-a-title-4711";
 

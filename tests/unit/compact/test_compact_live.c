@@ -13,9 +13,7 @@
 #include "tests/lib/kit/parts_kit.h"
 #include "tests/lib/kit/store_kit.h"
 
-enum {
-    ENTRIES = 400
-};
+enum { ENTRIES = 400 };
 
 /* Many entries with ids that tell their rank, and payloads that compress. */
 static void append_many(struct wal_session *session, uint32_t count)
@@ -257,10 +255,7 @@ KIT_TEST(compact__index_lost_and_source_deleted)
     assert_branch(last, "a b x y");
 }
 
-enum {
-    STOPPED_WITH = 77,
-    CONTENT_SIZE = 1024 * 1024
-};
+enum { STOPPED_WITH = 77, CONTENT_SIZE = 1024 * 1024 };
 
 struct caller {
     uint32_t calls;

@@ -445,9 +445,7 @@ static void erase(struct wal_store *store, struct wal_session *kept, struct wal_
 
 static const char *const dialects[] = {"claude", "codex", "entries", "pi", "opencode", "rollouts"};
 
-enum {
-    DIALECTS = sizeof(dialects) / sizeof(dialects[0])
-};
+enum { DIALECTS = sizeof(dialects) / sizeof(dialects[0]) };
 
 static void write_views(struct wal_store *store, struct wal_session *session)
 {
@@ -938,9 +936,7 @@ KIT_TEST(erase__bytes_after_the_end_of_an_empty_tail_go)
     }
 }
 
-enum {
-    ANSWER_SIZE = 256
-};
+enum { ANSWER_SIZE = 256 };
 
 /* How the cursor reads, and what it answers once `mid` and `large` are redacted and erased. What
  * another process redacts takes effect with the next block, or where the cursor misses what was
@@ -962,9 +958,7 @@ static const struct reading readings[] = {
     {WAL_OPEN_PREAD, 0, 0, "last end.", "mid last end."},
 };
 
-enum {
-    READINGS = sizeof(readings) / sizeof(readings[0])
-};
+enum { READINGS = sizeof(readings) / sizeof(readings[0]) };
 
 /* --- the store ---------------------------------------------------------- */
 

@@ -11,10 +11,7 @@
 #include "format/segment/frame.h"
 #include "tests/lib/test.h"
 
-enum {
-    SESSIONS = 8,
-    RECORDS = 16
-};
+enum { SESSIONS = 8, RECORDS = 16 };
 
 /* A session in a segment: its postings. */
 struct part {

@@ -18,9 +18,7 @@
 #include "tests/lib/kit/large_kit.h"
 #include "tests/lib/put_unsynced.h"
 
-enum {
-    BIG = 300 * 1024
-};
+enum { BIG = 300 * 1024 };
 
 static struct wal_store_compact_result compact_some(struct wal_store *store, uint32_t flags,
                                                     uint32_t dead_percent)

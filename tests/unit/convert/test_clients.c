@@ -9,9 +9,7 @@
 #include "convert/clients/client.h"
 #include "convert/model/dialect.h"
 
-enum {
-    PATH_SIZE = 512
-};
+enum { PATH_SIZE = 512 };
 
 static size_t count(const char *const *list)
 {

@@ -33,10 +33,7 @@ static void append_line(struct wal_session *session, const char *id, uint32_t st
     assert_done(wal_append(session, &entry, 1, NULL, NULL, kit_error()));
 }
 
-enum {
-    HEADER_SIZE = 32,
-    PART_SIZE = 1024
-};
+enum { HEADER_SIZE = 32, PART_SIZE = 1024 };
 
 /* A chunk that is being made. */
 struct chunk {

@@ -22,9 +22,7 @@
 
 #define MODEL AGENTWAL_SOURCE_DIR "/tests/golden/model/"
 
-enum {
-    LINE_SIZE = 512
-};
+enum { LINE_SIZE = 512 };
 
 /* What the callbacks saw. */
 struct seen {
@@ -895,11 +893,7 @@ KIT_TEST(import_project__without_a_directory)
     wal_session_cursor_close(list);
 }
 
-enum {
-    PATH_SIZE = 512,
-    WAIT_MS = 100,
-    TRIES = 100
-};
+enum { PATH_SIZE = 512, WAIT_MS = 100, TRIES = 100 };
 
 #define PROJECT "home/.claude/projects/-srv-app"
 
@@ -1366,9 +1360,7 @@ KIT_TEST(follow__lost_events_scan_everything)
 /* The limit of instances is reached: everything is scanned again and again. */
 KIT_TEST(follow__without_watches_scans)
 {
-    enum {
-        INSTANCES = 900
-    };
+    enum { INSTANCES = 900 };
     static int fds[INSTANCES];
     struct wal_store *store = kit_store();
     struct wal_import_follow *follow;
@@ -1399,9 +1391,7 @@ KIT_TEST(follow__without_watches_scans)
 /* Two followers, in two processes, of files that grow. */
 KIT_TEST(follow__several_processes_add_nothing_twice)
 {
-    enum {
-        ROWS = 60
-    };
+    enum { ROWS = 60 };
     struct wal_import_follow *follow;
     struct wal_store *store;
     pid_t child;

@@ -20,9 +20,7 @@
 #define AGENT  ".claude/projects/-srv-app/" ID_1 "/subagents/agent-a1.jsonl"
 #define CODEX  ".codex/sessions/2026/02/03/rollout-2026-02-03T09-00-00-c1.jsonl"
 
-enum {
-    PATH_SIZE = 512
-};
+enum { PATH_SIZE = 512 };
 
 /* ---------------------------------------------------------------- files --- */
 

@@ -25,10 +25,7 @@
 #define AGENT   FOLDER "/" ID "/subagents/agent-a1"
 #define SECOND  INT64_C(1000000000)
 
-enum {
-    LINES = 3,
-    TEXT_SIZE = 4096
-};
+enum { LINES = 3, TEXT_SIZE = 4096 };
 
 static struct {
     int64_t now_ns; /* of the clock; 0: as it is */

@@ -17,10 +17,7 @@
 #define SESSION     "aaaaaaaa-0000-4000-8000-000000000001"
 #define FILE_OF(id) "files/" id ".jsonl"
 
-enum {
-    LINES = 40,
-    MOMENTS_MAX = 500
-};
+enum { LINES = 40, MOMENTS_MAX = 500 };
 
 /* --- another writer --------------------------------------------------------*/
 

@@ -6,10 +6,7 @@
 #include "agentwal/import.h"
 #include "tests/lib/kit/store_kit.h"
 
-enum {
-    ROWS_MAX = 12,
-    TEXT_SIZE = 4096
-};
+enum { ROWS_MAX = 12, TEXT_SIZE = 4096 };
 
 /* A row of session S, unless the members state another, in the directory /w. A null `id`: the
  * members alone. */
@@ -278,9 +275,7 @@ KIT_TEST(import_turns__subagent_is_a_child_named_by_its_prompt)
 
 KIT_TEST(import_turns__rows_that_name_one_parent_do_not_take_long)
 {
-    enum {
-        COUNT = 20000
-    };
+    enum { COUNT = 20000 };
     char issues[TEXT_SIZE] = "";
     FILE *file = fopen("S.jsonl", "we");
     char id[2][16] = {"u", "u"};

@@ -1034,10 +1034,7 @@ KIT_TEST(view_state__with_another_digit_is_not_used)
     assert_true(tried > 20);
 }
 
-enum {
-    ROWS = 60,
-    VIEWS = 4
-};
+enum { ROWS = 60, VIEWS = 4 };
 
 struct viewer {
     struct wal_view *view;

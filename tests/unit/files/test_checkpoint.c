@@ -50,9 +50,7 @@ KIT_TEST(checkpoint__without_paths_is_empty)
 
 KIT_TEST(checkpoint__large_and_binary_content)
 {
-    enum {
-        SIZE = 3 * 1024 * 1024 + 77
-    };
+    enum { SIZE = 3 * 1024 * 1024 + 77 };
     struct wal_file file = {.struct_size = sizeof(file)};
     struct wal_file_cursor *checkpoint;
     uint8_t *data = test_memory(SIZE);

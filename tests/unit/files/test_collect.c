@@ -287,9 +287,7 @@ KIT_TEST(collect__changed_file_is_read_again)
 
 KIT_TEST(collect__constantly_changing_file_is_refused)
 {
-    enum {
-        LARGE = 1100000
-    };
+    enum { LARGE = 1100000 };
     struct wal_error error = KIT_ERROR;
     char *content = test_memory(LARGE);
 
@@ -313,9 +311,7 @@ KIT_TEST(collect__constantly_changing_file_is_refused)
 
 /* --- many ---------------------------------------------------------------- */
 
-enum {
-    MANY = 600
-};
+enum { MANY = 600 };
 
 static void write_many(struct kit_work *work, struct wal_slice *paths, char (*names)[24])
 {

@@ -21,9 +21,7 @@ static uint32_t below(uint32_t limit)
 
 /* Numbers -------------------------------------------------------------------*/
 
-enum {
-    COUNT_MAX = 700
-};
+enum { COUNT_MAX = 700 };
 
 /* The same by the table of all pairs of beginnings. */
 static uint32_t model_common(struct wal__lines a, struct wal__lines b)
@@ -112,9 +110,7 @@ TEST(line_diff__common_lines_after_edits)
 
 TEST(line_diff__reversed_text_has_one_common_line)
 {
-    enum {
-        COUNT = 20000
-    };
+    enum { COUNT = 20000 };
     uint32_t *a = test_malloc(COUNT * sizeof(*a));
     uint32_t *b = test_malloc(COUNT * sizeof(*b));
 
@@ -155,9 +151,7 @@ static uint32_t model_rise(const uint32_t *numbers, uint32_t count)
 
 TEST(line_diff__shuffled_text_longest_increasing_subsequence)
 {
-    enum {
-        COUNT = 20000
-    };
+    enum { COUNT = 20000 };
     uint32_t *a = test_malloc(COUNT * sizeof(*a));
     uint32_t *b = test_malloc(COUNT * sizeof(*b));
 
@@ -348,9 +342,7 @@ TEST(line_diff__huge_content_is_binary_unread)
 
 TEST(line_diff__long_lines_are_compared_to_their_end)
 {
-    enum {
-        SIZE = 300000
-    };
+    enum { SIZE = 300000 };
     char *before = test_malloc(2 * SIZE + 1);
     char *after = test_malloc(2 * SIZE + 1);
 

@@ -487,10 +487,7 @@ KIT_TEST(rewind_head__concurrent_move_undoes_the_files)
     kit_close(store);
 }
 
-enum {
-    THREADS = 4,
-    ROUNDS = 12
-};
+enum { THREADS = 4, ROUNDS = 12 };
 
 struct worker {
     struct wal_store *store;

@@ -10,9 +10,7 @@
 #include "format/json/arena.h"
 #include "tests/lib/test.h"
 
-enum {
-    ITEMS = 100
-};
+enum { ITEMS = 100 };
 
 static void *alloc_block(void *ctx, size_t size, size_t *got)
 {
@@ -63,11 +61,7 @@ TEST(arena__no_memory_for_a_larger_array)
     assert_ptr_equal(wal__arena_grow(&arena, items, capacity - 1, &capacity, 1 << 10), items);
 }
 
-enum {
-    ALIGNMENT_COUNT = 16,
-    SIZE_COUNT = 1200,
-    LARGE_SIZE = 1 << 20
-};
+enum { ALIGNMENT_COUNT = 16, SIZE_COUNT = 1200, LARGE_SIZE = 1 << 20 };
 
 static uint8_t bytes[LARGE_SIZE + ALIGNMENT_COUNT];
 

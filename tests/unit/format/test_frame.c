@@ -17,11 +17,7 @@
 #define SALT   UINT64_C(0x0123456789abcdef)
 #define OFFSET UINT64_C(8192)
 
-enum {
-    ROUNDS = 2000,
-    PAYLOAD_SIZE = 29,
-    BUFFER_SIZE = 4096
-};
+enum { ROUNDS = 2000, PAYLOAD_SIZE = 29, BUFFER_SIZE = 4096 };
 
 static struct wal__frame an_entry(uint32_t size)
 {

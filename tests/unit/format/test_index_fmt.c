@@ -16,9 +16,7 @@
 #include "format/segment/record.h"
 #include "tests/lib/codec.h"
 
-enum {
-    ROUNDS = 1000
-};
+enum { ROUNDS = 1000 };
 
 static struct wal__summary random_summary(size_t text_max)
 {
@@ -215,10 +213,7 @@ TEST(index_fmt__posting_round_trip)
 
 /* ---------------------------------------------------------------- index --- */
 
-enum {
-    SESSIONS = 5,
-    POSTINGS = 12
-};
+enum { SESSIONS = 5, POSTINGS = 12 };
 
 struct sample {
     struct wal__summary summaries[SESSIONS];

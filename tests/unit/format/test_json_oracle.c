@@ -377,9 +377,7 @@ TEST(json_oracle__every_one_byte_change_agrees)
 
 TEST(json_oracle__every_insertion_and_removal_agrees)
 {
-    enum {
-        SIZE = sizeof(sample) - 1
-    };
+    enum { SIZE = sizeof(sample) - 1 };
     char text[SIZE + 1];
 
     for (size_t at = 0; at <= SIZE; at++) {
@@ -406,9 +404,7 @@ TEST(json_oracle__every_truncation_agrees)
 /* Two bytes after each of all leads, in a string long enough to end blocks. */
 TEST(json_oracle__every_utf8_lead_byte_agrees)
 {
-    enum {
-        COUNT = 12
-    };
+    enum { COUNT = 12 };
     static const uint8_t seconds[COUNT] = {0x00, 0x22, 0x41, 0x7f, 0x80, 0x8f,
                                            0x90, 0x9f, 0xa0, 0xbf, 0xc0, 0xff};
     char text[] = "\"0123456789abcdXXXX\"";

@@ -323,9 +323,7 @@ TEST(json_scan__escapes_are_checked_at_every_alignment)
 
 TEST(json_scan__depth_is_bounded)
 {
-    enum {
-        DEPTH = WAL__JSON_DEPTH_MAX
-    };
+    enum { DEPTH = WAL__JSON_DEPTH_MAX };
     static const char *const opens[] = {"[", "{\"a\":"};
     static const char *const closes[] = {"]", "}"};
     static char text[(DEPTH + 1) * 6 + 1];

@@ -148,10 +148,7 @@ VERDICT(session);
 
 /* SESSION of version 0, its time in seconds; it is not written, so the tests do. */
 
-enum {
-    SESSION_0_FIXED = 28,
-    SESSION_0_TEXTS = 5
-};
+enum { SESSION_0_FIXED = 28, SESSION_0_TEXTS = 5 };
 
 static size_t size_session_0(const union any_record *from)
 {
@@ -399,9 +396,7 @@ static const struct record records[] = {
                  {2, 2, UINT16_MAX, FIELD}}},
 };
 
-enum {
-    RECORDS = sizeof(records) / sizeof(records[0])
-};
+enum { RECORDS = sizeof(records) / sizeof(records[0]) };
 
 static struct wal__span make(const struct record *record, const union any_record *from)
 {

@@ -16,13 +16,7 @@
 #include "format/index/index_fmt.h"
 #include "tests/lib/codec.h"
 
-enum {
-    AT_SIZE = 32,
-    AT_ENCODING = 36,
-    AT_DEPTH = 37,
-    AT_ZERO = 38,
-    AT_CHUNK_COUNT = 40
-};
+enum { AT_SIZE = 32, AT_ENCODING = 36, AT_DEPTH = 37, AT_ZERO = 38, AT_CHUNK_COUNT = 40 };
 
 static struct wal__digest random_digest(void)
 {
@@ -248,9 +242,7 @@ TEST(record_blob__sizes_match_the_payload)
 
 /* --- the index ---------------------------------------------------------- */
 
-enum {
-    DIGESTS = 3000
-};
+enum { DIGESTS = 3000 };
 
 static int compare(const void *a, const void *b)
 {
@@ -383,12 +375,7 @@ TEST(hex__only_lower_case_digits_are_read)
     }
 }
 
-enum {
-    HEAD = 32,
-    RECORD = 80,
-    ROUNDS = 300,
-    FILES_MAX = 40
-};
+enum { HEAD = 32, RECORD = 80, ROUNDS = 300, FILES_MAX = 40 };
 
 static struct wal__span span(const char *text)
 {

@@ -9,9 +9,7 @@
 #include "tests/lib/segment_image.h"
 #include "tests/lib/test.h"
 
-enum {
-    CAPACITY = 64 * 1024
-};
+enum { CAPACITY = 64 * 1024 };
 
 struct state {
     struct image left;

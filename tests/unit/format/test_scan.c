@@ -13,11 +13,7 @@
 #include "tests/lib/segment_image.h"
 #include "tests/lib/test.h"
 
-enum {
-    CAPACITY = 64 * 1024,
-    KEPT_MAX = 1024,
-    HEADER = WAL__SEGMENT_HEADER_SIZE
-};
+enum { CAPACITY = 64 * 1024, KEPT_MAX = 1024, HEADER = WAL__SEGMENT_HEADER_SIZE };
 
 /* The frames that a sink received. */
 struct kept {

@@ -17,12 +17,7 @@
 #define SALT           UINT64_C(0x0123456789abcdef)
 #define TRAILER_OFFSET (UINT64_C(1024) * 1024 - 64)
 
-enum {
-    MANIFEST_CRC = 60,
-    HEADER_CRC = 80,
-    HEADER_END = 84,
-    TRAILER_CRC = 60
-};
+enum { MANIFEST_CRC = 60, HEADER_CRC = 80, HEADER_END = 84, TRAILER_CRC = 60 };
 
 static struct wal__manifest a_manifest(void)
 {
@@ -439,11 +434,7 @@ TEST(fmt__every_fault_has_its_own_text)
 #define ID     UINT64_C(9)
 
 /* Offsets in a header (SPEC.md 2.22). */
-enum {
-    REWRITE = 84,
-    REWRITE_CRC = 124,
-    REWRITE_END = 128
-};
+enum { REWRITE = 84, REWRITE_CRC = 124, REWRITE_END = 128 };
 
 static struct wal__segment_header a_rewritten_header(void)
 {

@@ -32,10 +32,7 @@
 #define GROUP_END      UINT64_C(4512)
 #define TRAILER_OFFSET UINT64_C(1048512)
 
-enum {
-    SPEC_SIZE_MAX = 1 << 20,
-    EXAMPLE_SIZE_MAX = 512
-};
+enum { SPEC_SIZE_MAX = 1 << 20, EXAMPLE_SIZE_MAX = 512 };
 
 struct example {
     uint8_t bytes[EXAMPLE_SIZE_MAX];

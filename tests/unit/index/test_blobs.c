@@ -28,9 +28,7 @@ static const uint64_t sizes[] = {0,
                                  5 * KIT_MIB,
                                  5 * KIT_MIB + 12345};
 
-enum {
-    SIZES = sizeof(sizes) / sizeof(sizes[0])
-};
+enum { SIZES = sizeof(sizes) / sizeof(sizes[0]) };
 
 static void put_sizes(struct wal_store *store, bool compressible,
                       uint8_t digests[SIZES][WAL_DIGEST_SIZE])
@@ -419,9 +417,7 @@ KIT_TEST(stream__chunks_in_another_order_are_refused)
     wal_blob_close(blob);
 }
 
-enum {
-    LETTERS = 200000
-};
+enum { LETTERS = 200000 };
 
 static struct wal__digest no_digest;
 
@@ -645,10 +641,7 @@ KIT_TEST(delta__stops_at_its_size_limit)
     wal__buf_deinit(&delta);
 }
 
-enum {
-    WRITERS = 4,
-    CONTENTS = 60
-};
+enum { WRITERS = 4, CONTENTS = 60 };
 
 static struct kit_content nth(uint32_t number)
 {

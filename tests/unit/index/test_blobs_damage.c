@@ -18,10 +18,7 @@
 #include "format/segment/segment_fmt.h"
 #include "tests/lib/kit/blob_kit.h"
 
-enum {
-    BLOBS = 40,
-    SIZE = 300000
-};
+enum { BLOBS = 40, SIZE = 300000 };
 
 static uint8_t digests[BLOBS][WAL_DIGEST_SIZE];
 

@@ -18,12 +18,7 @@
 #include "tests/lib/rng.h"
 #include "tests/lib/test.h"
 
-enum {
-    RECORDS = 600,
-    ROUNDS = 40,
-    FORK_SEQUENCE = 1000,
-    INHERITED = 17
-};
+enum { RECORDS = 600, ROUNDS = 40, FORK_SEQUENCE = 1000, INHERITED = 17 };
 
 static uint64_t hash_of_main(void)
 {

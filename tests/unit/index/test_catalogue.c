@@ -497,10 +497,7 @@ static uint32_t count_pages_read(const struct wal__catalogue *catalogue)
 /* The pages before a place are searched through, never walked. */
 TEST(catalogue_list__last_page_reads_few_pages)
 {
-    enum {
-        COUNT = 20000,
-        PAGE_BITS = 64
-    };
+    enum { COUNT = 20000, PAGE_BITS = 64 };
     struct wal__catalogue catalogue;
     struct wal__catalogue_iter cursor;
     struct wal__catalogue_filter filter = {.after = {0, 1000011, 11}};
@@ -542,9 +539,7 @@ static void put_with_source(struct wal__catalogue *catalogue, uint32_t number, u
  * since. */
 TEST(catalogue_list__source_reads_its_sessions_alone)
 {
-    enum {
-        COUNT = 20001
-    };
+    enum { COUNT = 20001 };
     struct wal__catalogue catalogue;
     struct wal__catalogue_iter cursor;
     const struct wal__catalogue_filter filter = {.source = model_span("file-10000")};
@@ -805,9 +800,7 @@ static void *read_all(void *ctx)
 
 TEST(catalogue_snapshot__readers_verify_pages_concurrently)
 {
-    enum {
-        READERS = 4
-    };
+    enum { READERS = 4 };
     static struct model model;
     struct wal__catalogue catalogue;
     struct reader readers[READERS];
@@ -829,9 +822,7 @@ TEST(catalogue_snapshot__readers_verify_pages_concurrently)
 /* Each page of texts but the first begins within some session's. */
 TEST(catalogue_snapshot__every_page_of_a_text_is_verified)
 {
-    enum {
-        COUNT = 2000
-    };
+    enum { COUNT = 2000 };
     struct wal__catalogue catalogue;
     struct wal__catalogue_layout layout;
     struct wal__span bytes;

@@ -340,9 +340,7 @@ static uint64_t add_at(uint8_t stream, const char *time)
     return kit.sequence;
 }
 
-enum {
-    DAY_MS = 86400000
-};
+enum { DAY_MS = 86400000 };
 
 static void check_times(int64_t created_ms, int64_t updated_ms)
 {

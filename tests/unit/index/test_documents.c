@@ -18,10 +18,7 @@
 #include "tests/lib/rng.h"
 #include "tests/lib/test.h"
 
-enum {
-    DOCS_MAX = 20000,
-    KEY_SIZE = 24
-};
+enum { DOCS_MAX = 20000, KEY_SIZE = 24 };
 
 /* The keys by rank; an empty one is unreadable. */
 struct kit {

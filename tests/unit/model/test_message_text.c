@@ -10,9 +10,7 @@
 #include "format/payload/message_text.h"
 #include "tests/lib/test.h"
 
-enum {
-    TEXT_SIZE = 2048
-};
+enum { TEXT_SIZE = 2048 };
 
 static struct wal__json_span span_of(const char *text)
 {

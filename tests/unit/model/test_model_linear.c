@@ -9,9 +9,7 @@
 #include "tests/lib/kit/model_kit.h"
 #include "tests/lib/test.h"
 
-enum {
-    SHOWN_SIZE = 4096
-};
+enum { SHOWN_SIZE = 4096 };
 
 static void add(char *shown, const char *text, size_t size)
 {

@@ -89,11 +89,7 @@ TEST(text__cached_time_is_of_its_millisecond)
 /* Two times that differ in each group of digits. */
 static const int64_t times_ms[] = {INT64_C(951827696789), INT64_C(1798761599012)};
 
-enum {
-    TIMES = sizeof(times_ms) / sizeof(times_ms[0]),
-    THREADS = 4,
-    ROUNDS = 20000
-};
+enum { TIMES = sizeof(times_ms) / sizeof(times_ms[0]), THREADS = 4, ROUNDS = 20000 };
 
 static int64_t alternate_ms(void *ctx)
 {

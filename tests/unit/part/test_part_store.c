@@ -9,10 +9,7 @@
 #include "tests/lib/kit/large_kit.h"
 #include "tests/lib/kit/parts_kit.h"
 
-enum {
-    SESSIONS = 8,
-    PARTS = 4096
-};
+enum { SESSIONS = 8, PARTS = 4096 };
 
 /* The parts of a store in memory, with what was read of them. */
 static struct {

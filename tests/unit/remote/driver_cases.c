@@ -16,11 +16,7 @@
 #include "remote/driver/driver.h"
 #include "tests/lib/test.h"
 
-enum {
-    THREADS = 8,
-    RACE_KEYS = 50,
-    MANY = 2500
-};
+enum { THREADS = 8, RACE_KEYS = 50, MANY = 2500 };
 
 static struct {
     const char *url;
@@ -184,9 +180,7 @@ static void test_driver__empty_object_is_an_object(void **state)
 static void test_driver__object_of_megabytes(void **state)
 {
     (void)state;
-    enum {
-        SIZE = 5 * 1024 * 1024 + 3
-    };
+    enum { SIZE = 5 * 1024 * 1024 + 3 };
     uint8_t *bytes = malloc(SIZE);
     struct wal__buf got;
     uint64_t size = 0;
@@ -482,9 +476,7 @@ static double ms_of(int64_t us)
 static void test_driver__times_of_puts(void **state)
 {
     (void)state;
-    enum {
-        COUNT = 200
-    };
+    enum { COUNT = 200 };
     static const size_t sizes[] = {1024, 65536, 1048576};
     static char bytes[1048576];
     static int64_t times[COUNT];

@@ -9,11 +9,7 @@
 #include "tests/lib/kit/blob_kit.h"
 #include "tests/lib/remote/memory_driver.h"
 
-enum {
-    MACHINES = 3,
-    CALLS_MAX = 500,
-    NAME_MAX_SIZE = 128
-};
+enum { MACHINES = 3, CALLS_MAX = 500, NAME_MAX_SIZE = 128 };
 
 /* A machine: its store, and where it keeps replicas. */
 struct machine {

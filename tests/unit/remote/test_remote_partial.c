@@ -15,12 +15,7 @@
 #include "tests/lib/kit/parts_kit.h"
 #include "tests/lib/remote/memory_driver.h"
 
-enum {
-    FILLERS = 24,
-    ENTRY_SIZE = 16 * 1024,
-    CALLS_MAX = 500,
-    NAME_SIZE = 64
-};
+enum { FILLERS = 24, ENTRY_SIZE = 16 * 1024, CALLS_MAX = 500, NAME_SIZE = 64 };
 
 static struct {
     struct memory_driver memory;

@@ -318,9 +318,7 @@ TEST_WITH(remote_pull__damaged_trailer, set_up, tear_down)
 
 TEST_WITH(remote_pull__many_parts_are_read_together, set_up, tear_down)
 {
-    enum {
-        COUNT = 5000
-    };
+    enum { COUNT = 5000 };
 
     create_parts(COUNT);
     place.memory.remote.readers = WAL__FETCH_READERS;

@@ -7,10 +7,7 @@
 #include "tests/lib/kit/blob_kit.h"
 #include "tests/lib/remote/memory_driver.h"
 
-enum {
-    HOUR_MS = 60 * 60 * 1000,
-    TEXT_SIZE = 4096
-};
+enum { HOUR_MS = 60 * 60 * 1000, TEXT_SIZE = 4096 };
 
 /* --- the codec ------------------------------------------------------------ */
 

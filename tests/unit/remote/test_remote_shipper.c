@@ -11,10 +11,7 @@
 #include "tests/lib/remote/memory_driver.h"
 #include "tests/lib/test.h"
 
-enum {
-    WRITERS = 16,
-    APPENDS = 10
-};
+enum { WRITERS = 16, APPENDS = 10 };
 
 static struct memory_driver memory;
 

@@ -10,9 +10,7 @@
 #include "engine/care/retain.h"
 #include "tests/lib/test.h"
 
-enum {
-    MAX = 16
-};
+enum { MAX = 16 };
 
 #define NONE WAL__RETAIN_NONE
 

@@ -10,11 +10,7 @@
 #include "engine/care/damaged_store.h"
 #include "tests/lib/test.h"
 
-enum {
-    SIZE = 1024 * 1024,
-    BLOCK = 512,
-    FILLER = 0xa5
-};
+enum { SIZE = 1024 * 1024, BLOCK = 512, FILLER = 0xa5 };
 
 static uint64_t bad_from;
 static uint64_t bad_to;

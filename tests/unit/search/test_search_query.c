@@ -138,10 +138,7 @@ KIT_TEST(query__grouped_and_ranked)
  * others it is mentioned, at length in one record. */
 KIT_TEST(query__session_about_it_comes_first)
 {
-    enum {
-        TOPICS = 40,
-        ANSWERS = 4
-    };
+    enum { TOPICS = 40, ANSWERS = 4 };
     struct wal_store *store = kit_store();
     struct wal_session *sessions[TOPICS];
     struct wal_search *search;

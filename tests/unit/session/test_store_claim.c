@@ -230,9 +230,7 @@ static void claim_and_wait(struct tally *tally, int number)
 /* The control page has no room for all claims; all processes write. */
 KIT_TEST(claim__more_processes_than_table_slots)
 {
-    enum {
-        PROCESSES = WAL__CLAIMS + 4
-    };
+    enum { PROCESSES = WAL__CLAIMS + 4 };
     struct tally *tally =
         mmap(NULL, sizeof(*tally), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     struct wal_store *store = kit_store();

@@ -410,9 +410,7 @@ static const struct reading readings[] = {
     {WAL_OPEN_PREAD, WAL_ENTRY_CURSOR_BRANCH, LAST, "f"},
 };
 
-enum {
-    READINGS = sizeof(readings) / sizeof(readings[0])
-};
+enum { READINGS = sizeof(readings) / sizeof(readings[0]) };
 
 /* --- the store ---------------------------------------------------------- */
 

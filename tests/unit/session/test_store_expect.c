@@ -281,9 +281,7 @@ KIT_TEST(expect__entry_that_waits_is_refused_or_counts)
     }
 }
 
-enum {
-    ROUNDS = 200
-};
+enum { ROUNDS = 200 };
 
 /* Deletes a session in which it saw no entry. */
 static void *delete_if_empty(void *arg)
@@ -415,10 +413,7 @@ KIT_TEST(expect__submitted_batch_expects_the_sequence_alone)
 
 /* --- one session of a directory ------------------------------------------ */
 
-enum {
-    DIRECTORIES = 40,
-    OPENERS = 4
-};
+enum { DIRECTORIES = 40, OPENERS = 4 };
 
 struct opener {
     struct wal_store *store;

@@ -59,10 +59,7 @@ KIT_TEST(fork__of_a_fork_takes_constant_space)
     assert_in_range(kit_info(fork).bytes, 1, 400);
 }
 
-enum {
-    DEPTH = 150,
-    ID_MAX = 32
-};
+enum { DEPTH = 150, ID_MAX = 32 };
 
 /* ------------------------------------------------------------- the tail --- */
 
@@ -387,9 +384,7 @@ static void make_id(uint32_t number, char id[ID_MAX])
 /* Two ids that differ and have the same 32 bits in the tables of ids. */
 static void find_equal_hashes(char first[ID_MAX], char second[ID_MAX])
 {
-    enum {
-        IDS = 1 << 18
-    };
+    enum { IDS = 1 << 18 };
     struct folded *ids = calloc(IDS, sizeof(*ids));
     uint32_t at = 0;
 

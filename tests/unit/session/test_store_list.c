@@ -188,9 +188,7 @@ KIT_TEST(list__lineage_includes_deleted_sessions)
     }
 }
 
-enum {
-    PAGES_TEXT = 4096
-};
+enum { PAGES_TEXT = 4096 };
 
 /* The next `count` ids of the list after `cursor`, which advances. */
 static const char *page(struct wal_store *store, struct wal_session_cursor_options options,
@@ -275,9 +273,7 @@ static void reload(struct wal_store *store)
 /* No session twice, none missing, whatever was appended before. */
 KIT_TEST(list_pages__continues_after_indexes_are_reloaded)
 {
-    enum {
-        COUNT = 24
-    };
+    enum { COUNT = 24 };
 
     for (int from = 0; from < 2; from++) {
         struct wal_store *store = kit_open(from == 0 ? "a" : "b", WAL_OPEN_CREATE);
@@ -347,9 +343,7 @@ static void damage_catalogue(const char *store)
 /* A store of 200 sessions, and a catalogue, which is written for 1 MiB. */
 static struct wal_store *make_with_catalogue(const char *path, int count)
 {
-    enum {
-        SIZE = 200 * 1024
-    };
+    enum { SIZE = 200 * 1024 };
     struct wal_store *store = kit_open(path, WAL_OPEN_CREATE);
     char *payload = malloc(SIZE);
     struct wal_session *session;
@@ -379,10 +373,7 @@ static struct wal_store *make_with_catalogue(const char *path, int count)
  * returned twice, none is missing. */
 KIT_TEST(list_pages__continues_after_damage)
 {
-    enum {
-        COUNT = 200,
-        PAGE = 50
-    };
+    enum { COUNT = 200, PAGE = 50 };
 
     for (int from = 0; from < 2; from++) {
         const char *path = from == 0 ? "a" : "b";
@@ -424,9 +415,7 @@ KIT_TEST(list_pages__continues_after_damage)
 /* A session that could not be returned is returned by the next call, and not skipped. */
 KIT_TEST(list_pages__failed_allocation_skips_none)
 {
-    enum {
-        COUNT = 40
-    };
+    enum { COUNT = 40 };
     const struct wal_open_options create = {
         .struct_size = sizeof(create), .flags = WAL_OPEN_CREATE, .idle_mark_ms = 600000};
     struct wal_session_info info = {.struct_size = sizeof(info)};

@@ -12,9 +12,7 @@
 #include "engine/base/io.h"
 #include "tests/lib/kit/parts_kit.h"
 
-enum {
-    SESSIONS_MAX = 8
-};
+enum { SESSIONS_MAX = 8 };
 
 /* What the callbacks were given, and what they do. */
 struct seen {

@@ -345,10 +345,7 @@ KIT_TEST(erase__names_the_process_that_keeps_a_slice)
 
 /* --- lookups ------------------------------------------------------------ */
 
-enum {
-    LOOKUPS = 40,
-    LOOKUP_ROUNDS = 4
-};
+enum { LOOKUPS = 40, LOOKUP_ROUNDS = 4 };
 
 static void put_doc(struct wal_store *store, const char *key, const char *value)
 {

@@ -915,10 +915,7 @@ KIT_TEST(close__slices_of_live_cursors_remain_valid)
 
 /* ----------------------------------------------------------- any order --- */
 
-enum {
-    TREE = 40,
-    ROUNDS = 20
-};
+enum { TREE = 40, ROUNDS = 20 };
 
 /* A tree of handles: those of sessions of the tree come later in it. */
 struct tree {

@@ -14,13 +14,7 @@
 #include "agentwal/blob.h"
 #include "format/bytes/assert.h"
 
-enum {
-    SESSIONS = 4,
-    ENTRIES = 40,
-    BIG = 300000,
-    FILES_MAX = 64,
-    DAMAGE_EXIT = 3
-};
+enum { SESSIONS = 4, ENTRIES = 40, BIG = 300000, FILES_MAX = 64, DAMAGE_EXIT = 3 };
 
 static char names[FILES_MAX][600];
 static int name_count;

@@ -321,10 +321,7 @@ KIT_TEST(fold__omitted_session_of_the_tail_is_restored)
  * and the sessions' records there are found all the same. */
 KIT_TEST(fold__segment_ends_at_the_position_of_a_close)
 {
-    enum {
-        SIZE = 200 * 1024,
-        COUNT = 40
-    };
+    enum { SIZE = 200 * 1024, COUNT = 40 };
     struct wal_store *store = kit_open("store", WAL_OPEN_CREATE);
     struct wal_session *filler = kit_create(store, "filler");
     struct wal_session *session = kit_create(store, "session");
@@ -384,9 +381,7 @@ KIT_TEST(fold__damaged_index_below_the_catalogue_is_rebuilt)
  * that it has ended. */
 KIT_TEST(fold__catalogue_of_the_close_is_not_taken)
 {
-    enum {
-        SIZE = 200 * 1024
-    };
+    enum { SIZE = 200 * 1024 };
     const struct wal_entry_cursor_options last = {.struct_size = sizeof(last), .last = 2};
     struct wal_store *store = kit_open("store", WAL_OPEN_CREATE);
     struct wal_session *filler = kit_create(store, "filler");
@@ -433,9 +428,7 @@ KIT_TEST(fold__catalogue_of_the_close_is_not_taken)
  * change, are deleted and are folded. */
 KIT_TEST(fold__open_cursor_keeps_its_order)
 {
-    enum {
-        COUNT = 60
-    };
+    enum { COUNT = 60 };
     struct wal_store *store = open_folding("store");
     struct wal_session *filler = kit_create(store, "filler");
     struct wal_session_info info = {.struct_size = sizeof(info)};

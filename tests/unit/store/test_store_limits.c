@@ -3,9 +3,7 @@
  */
 #include "tests/lib/kit/store_kit.h"
 
-enum {
-    MEBIBYTE = 1024 * 1024
-};
+enum { MEBIBYTE = 1024 * 1024 };
 
 struct bench {
     struct wal_store *store;

@@ -20,10 +20,7 @@
 #include "engine/session/store.h"
 #include "format/bytes/assert.h"
 
-enum {
-    NOBODY = 65534,
-    ROUNDS = 8
-};
+enum { NOBODY = 65534, ROUNDS = 8 };
 
 /* Runs the command, and waits until the appending process checks LOCK again. */
 static void shell(const char *command)

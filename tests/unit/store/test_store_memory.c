@@ -41,9 +41,7 @@ static void assert_no_files(void)
  * of handles. */
 static uint64_t memfd_bytes(void)
 {
-    enum {
-        descriptor_max = 256
-    };
+    enum { descriptor_max = 256 };
     ino_t seen[descriptor_max] = {0};
     uint64_t bytes = 0;
 
@@ -154,10 +152,7 @@ KIT_TEST(store_memory__incompatible_options_are_refused)
 
 /* ---------------------------------------------------------- segments --- */
 
-enum {
-    payload_size = 1 << 18,
-    payload_count = 320
-};
+enum { payload_size = 1 << 18, payload_count = 320 };
 
 /* A payload that cannot be compressed. */
 static void make_payload(char *payload, uint64_t seed)
@@ -241,10 +236,7 @@ KIT_TEST(store_memory__spans_several_segments)
 
 /* ----------------------------------------------------------- threads --- */
 
-enum {
-    thread_count = 4,
-    entries_each = 200
-};
+enum { thread_count = 4, entries_each = 200 };
 
 static void *append_alone(void *arg)
 {

@@ -15,9 +15,7 @@
 #include "tests/lib/kit/store_kit.h"
 #include "tests/lib/stress/stress.h"
 
-enum {
-    STRESS_SECRETS = 120
-};
+enum { STRESS_SECRETS = 120 };
 
 /* What the processes of a test tell each other. */
 struct stress_shared {
@@ -190,9 +188,7 @@ static void stress_handle_maybe_reopen(struct stress_handle *stress_handle, uint
     }
 }
 
-enum {
-    TURNS = 200
-};
+enum { TURNS = 200 };
 
 /* Two handles of one store in this process. */
 struct pair {
@@ -466,10 +462,7 @@ static int append_to_both(int number, int count)
 
 KIT_TEST(processes__append_concurrently)
 {
-    enum {
-        PROCESSES = 4,
-        COUNT = 1000
-    };
+    enum { PROCESSES = 4, COUNT = 1000 };
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
     pid_t children[PROCESSES];
@@ -698,13 +691,7 @@ KIT_TEST(fork__child_of_a_killed_process_holds_no_lock)
     }
 }
 
-enum {
-    WRITERS = 3,
-    READERS = 2,
-    ROUNDS = 40,
-    LIVES = 40,
-    PAIRS = 150
-};
+enum { WRITERS = 3, READERS = 2, ROUNDS = 40, LIVES = 40, PAIRS = 150 };
 
 /* ---------------------------------------------------------- counters --- */
 

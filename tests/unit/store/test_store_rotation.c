@@ -19,10 +19,7 @@
 #include "engine/session/store.h"
 #include "tests/lib/kit/store_kit.h"
 
-enum {
-    SESSIONS = 5,
-    PAYLOAD_MAX = 200 * 1024
-};
+enum { SESSIONS = 5, PAYLOAD_MAX = 200 * 1024 };
 
 /* What was appended. */
 struct model {
@@ -261,9 +258,7 @@ KIT_TEST(rotation__of_entries_larger_than_a_segment)
 
 KIT_TEST(rotation__with_thousands_of_sessions)
 {
-    enum {
-        COUNT = 4000
-    };
+    enum { COUNT = 4000 };
     struct wal_store *store = kit_store();
     char id[32];
 
@@ -453,10 +448,7 @@ KIT_TEST(rotation__sealed_segment_is_loaded_whole)
 
 /* --- content of another process ------------------------------------------- */
 
-enum {
-    CONTENT_SIZE = 100 * 1024,
-    LARGE_CONTENT = 8 * 1024 * 1024
-};
+enum { CONTENT_SIZE = 100 * 1024, LARGE_CONTENT = 8 * 1024 * 1024 };
 
 static atomic_bool is_armed;
 
@@ -562,10 +554,7 @@ KIT_TEST(rotation__content_of_a_segment_sealed_while_it_is_opened)
     assert_int_equal(waitpid(child, NULL, 0), child);
 }
 
-enum {
-    MIB = 1024 * 1024,
-    SMALLEST = 64 * 1024
-};
+enum { MIB = 1024 * 1024, SMALLEST = 64 * 1024 };
 
 /* The clock of a store, and what it is advanced by for each MiB. */
 static struct wal__io io;

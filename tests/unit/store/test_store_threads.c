@@ -11,12 +11,7 @@
 
 #include "format/bytes/assert.h"
 
-enum {
-    WRITERS = 4,
-    READERS = 2,
-    SESSIONS = 3,
-    COUNT = 300
-};
+enum { WRITERS = 4, READERS = 2, SESSIONS = 3, COUNT = 300 };
 
 struct shared {
     struct wal_store *store;

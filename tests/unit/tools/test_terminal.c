@@ -175,10 +175,7 @@ TEST(suggest__nearest_name_within_a_third)
 /* Many random ids: each short form is the ending of one, and begins none. */
 TEST(short_id__every_short_form_names_one_id)
 {
-    enum {
-        COUNT = 3000,
-        SIZE = 21
-    };
+    enum { COUNT = 3000, SIZE = 21 };
     static char texts[COUNT][SIZE + 1];
     struct cli_short_ids ids = {.items = NULL};
     uint32_t random = 1;
@@ -209,9 +206,7 @@ TEST(short_id__every_short_form_names_one_id)
 /* Ids of one script begin with the time at which it ran: that beginning is kept once. */
 TEST(short_id__ids_with_one_beginning)
 {
-    enum {
-        COUNT = 1000
-    };
+    enum { COUNT = 1000 };
     static char texts[COUNT][WAL_ID_SIZE];
     struct cli_short_ids ids = {.items = NULL};
 

@@ -18,9 +18,7 @@
 #include "tests/lib/kit/describe_kit.h"
 #include "tests/lib/kit/store_kit.h"
 
-enum {
-    LARGE = 300 * 1024
-};
+enum { LARGE = 300 * 1024 };
 
 /* The store "store" with the session s, a fork f of it, and t, which has a large payload. */
 static struct wal_store *make_store(void)

@@ -496,9 +496,7 @@ static void delete_and_erase(struct wal_store *store, const char *ids)
  * rewritten as a neighbour. */
 MERGE_TEST(merge__redaction_in_a_deleted_source_follows_a_dropped_entry)
 {
-    enum {
-        PART = 100 * 1000
-    }; /* more than the least segment */
+    enum { PART = 100 * 1000 }; /* more than the least segment */
     static char payload[PART];
     const struct wal_store_compact_options options = {.struct_size = sizeof(options),
                                                       .rate = UINT64_MAX};

@@ -7,11 +7,7 @@
 #include "tests/lib/kit/checkpoint_kit.h"
 #include "tests/lib/kit/describe_kit.h"
 
-enum {
-    RANDOM_ROUNDS = 6,
-    RANDOM_STEPS = 60,
-    TEXT_SIZE = 1024
-};
+enum { RANDOM_ROUNDS = 6, RANDOM_STEPS = 60, TEXT_SIZE = 1024 };
 
 static struct {
     struct wal_store *from;

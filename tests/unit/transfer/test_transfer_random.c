@@ -9,13 +9,7 @@
 #include "tests/lib/kit/blob_kit.h"
 #include "tests/lib/kit/describe_kit.h"
 
-enum {
-    SESSIONS = 12,
-    STEPS = 160,
-    ROUNDS = 4,
-    ENTRIES_MAX = 400,
-    LARGE = 270 * 1024
-};
+enum { SESSIONS = 12, STEPS = 160, ROUNDS = 4, ENTRIES_MAX = 400, LARGE = 270 * 1024 };
 
 /* A session, and the entries that it sees. */
 struct known {

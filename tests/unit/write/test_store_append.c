@@ -106,9 +106,7 @@ KIT_TEST(append__defaults_are_filled_in)
 
 KIT_TEST(append__line_of_any_bytes_is_unchanged)
 {
-    enum {
-        MOST = 16 * 1024 * 1024
-    };
+    enum { MOST = 16 * 1024 * 1024 };
     struct bench bench = begin();
     struct wal_entry entry = kit_entry("a", NULL, "");
     struct wal_entry_cursor *cursor = NULL;
@@ -268,9 +266,7 @@ KIT_TEST(duplicate__in_one_batch_with_another_parent)
 
 KIT_TEST(batch__many_items_keep_their_order)
 {
-    enum {
-        COUNT = 20000
-    };
+    enum { COUNT = 20000 };
     struct bench bench = begin();
     struct wal_entry *entries = test_memory(COUNT * sizeof(*entries));
     char(*ids)[16] = calloc(COUNT, sizeof(*ids));

@@ -278,13 +278,7 @@ KIT_TEST(batch__change_is_staged_while_another_compacts)
     assert_slice(kit_info(session).title, "new");
 }
 
-enum {
-    MEBIBYTE = 1024 * 1024,
-    DOCS = 64 * 1024,
-    HEADS = 4096,
-    REDACTIONS = 5000,
-    ROUNDS = 100
-};
+enum { MEBIBYTE = 1024 * 1024, DOCS = 64 * 1024, HEADS = 4096, REDACTIONS = 5000, ROUNDS = 100 };
 
 static enum wal_status commit(struct kit_bench *bench, const struct wal_batch *batch)
 {

@@ -48,9 +48,7 @@ KIT_TEST(document__hostile_keys_are_unchanged)
     static const struct wal_slice keys[] = {
         {"\x01", 1}, {"a\0", 2}, {"a\0b", 3}, {"..", 2}, {"/", 1},
         {"\n", 1},   {" ", 1},   {"\"", 1},   {"%s", 2}, {"\xf0\x9f\x98\x80", 4}};
-    enum {
-        COUNT = sizeof(keys) / sizeof(keys[0])
-    };
+    enum { COUNT = sizeof(keys) / sizeof(keys[0]) };
     struct kit_bench bench = kit_bench("");
     struct wal_doc doc;
     struct wal_doc_cursor *docs = NULL;

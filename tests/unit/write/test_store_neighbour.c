@@ -31,11 +31,7 @@
 #include "tests/lib/kit/store_kit.h"
 #include "tests/lib/test.h"
 
-enum {
-    THREADS_MAX = 64,
-    WARM_MS = 500,
-    MEASURE_MS = 3000
-};
+enum { THREADS_MAX = 64, WARM_MS = 500, MEASURE_MS = 3000 };
 
 static const double SHARE_MIN = 0.45; /* nine tenths of a half */
 /* The processor time of an append of many threads, which share a sync, to that of one. */
@@ -43,10 +39,7 @@ static const double COST_MAX = 0.5;
 
 /* nice() of a thread that weighs a 64th or a 4th of one of nice 0, nearly: the kernel's weights are
  * 15, 272 and 1024. */
-enum {
-    NICE_64 = 19,
-    NICE_4 = 6
-};
+enum { NICE_64 = 19, NICE_4 = 6 };
 
 struct load {
     const char *name; /* also of its store */

@@ -9,12 +9,7 @@
 
 #include "format/bytes/assert.h"
 
-enum {
-    WORKERS = 4,
-    READERS = 2,
-    ROUNDS = 40,
-    SECRETS = 160
-};
+enum { WORKERS = 4, READERS = 2, ROUNDS = 40, SECRETS = 160 };
 
 struct race {
     struct wal_store *store;

@@ -98,9 +98,7 @@ KIT_TEST(open_cursor__continues_when_memory_is_available)
 /* The list of what is left grows more than once. */
 KIT_TEST(open_cursor__failed_refresh_frees_what_it_collected)
 {
-    enum {
-        COUNT = 200
-    };
+    enum { COUNT = 200 };
     struct wal_open_options options = {.struct_size = sizeof(options), .flags = WAL_OPEN_CREATE};
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct faulty_heap faulty;
@@ -135,10 +133,7 @@ KIT_TEST(open_cursor__failed_refresh_frees_what_it_collected)
 
 /* ----------------------------------------------------------- at random --- */
 
-enum {
-    COUNT = 700,
-    ROUNDS = 40
-};
+enum { COUNT = 700, ROUNDS = 40 };
 
 /* The session as readers must see it: a branch of stream 0, in order. */
 struct model {
@@ -304,9 +299,7 @@ KIT_TEST(random__branches_while_entries_are_redacted)
 
 /* ---------------------------------------------------------- threads --- */
 
-enum {
-    REDACTIONS = 300
-};
+enum { REDACTIONS = 300 };
 
 struct racing {
     struct wal_session *session;

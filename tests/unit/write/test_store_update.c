@@ -252,10 +252,7 @@ KIT_TEST(update__function_that_deletes_the_session)
 
 /* --- threads -------------------------------------------------------------- */
 
-enum {
-    THREADS = 4,
-    ROUNDS = 50
-};
+enum { THREADS = 4, ROUNDS = 50 };
 
 static int32_t count_up(void *ctx, const struct wal_session_info *now,
                         struct wal_session_change *change)

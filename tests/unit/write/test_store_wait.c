@@ -14,10 +14,7 @@
 
 #include "format/bytes/assert.h"
 
-enum {
-    ROUNDS = 100,
-    LONG_MS = 20000
-};
+enum { ROUNDS = 100, LONG_MS = 20000 };
 
 static uint64_t now_ns(void)
 {
@@ -322,9 +319,7 @@ KIT_TEST(store_wait__a_reader_is_woken)
  * sleeps, and it sees each entry. */
 KIT_TEST(store_wait__short_lived_and_killed_writers)
 {
-    enum {
-        WRITERS = 10
-    };
+    enum { WRITERS = 10 };
     struct talk *talk = share();
     pid_t reader;
     uint64_t last = 0;

@@ -33,9 +33,7 @@ bool thread_start(pthread_t *thread, void *(*run)(void *), void *arg)
 
 /* --- random ids ----------------------------------------------------------- */
 
-enum {
-    RANDOM_BYTES = 10
-};
+enum { RANDOM_BYTES = 10 };
 
 static void random_bytes(struct addon *addon, uint8_t out[RANDOM_BYTES])
 {

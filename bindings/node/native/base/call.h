@@ -99,9 +99,7 @@ void addon_unhold(struct addon *addon);
  * addon->hook to NULL. */
 void addon_set_hook(struct addon *addon, void (*hook)(void *addon));
 
-enum {
-    CALL_ARGS = 16
-};
+enum { CALL_ARGS = 16 };
 
 struct call {
     napi_env env;

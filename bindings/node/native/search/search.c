@@ -90,9 +90,7 @@ static napi_value make_sessions(struct call *call, struct wal_search_cursor *cur
 
 /* --- find --------------------------------------------------------------- */
 
-enum {
-    QUERY_ARGS = 12
-};
+enum { QUERY_ARGS = 12 };
 
 struct find_job {
     struct job job;

@@ -81,12 +81,7 @@ enum {
 struct job;
 struct waiter;
 
-enum store_state {
-    STORE_OPEN,
-    STORE_CLOSING,
-    STORE_SHUTTING,
-    STORE_CLOSED
-};
+enum store_state { STORE_OPEN, STORE_CLOSING, STORE_SHUTTING, STORE_CLOSED };
 
 struct store {
     const void *tag; /* first, as in struct handle */

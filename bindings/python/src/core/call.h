@@ -69,9 +69,7 @@ bool call_is_of_this_thread(const struct gate *gate);
  * meanwhile, so that an interrupt stops it too.
  */
 
-enum {
-    CALLBACK_LISTS = 3
-};
+enum { CALLBACK_LISTS = 3 };
 
 struct callback {
     struct call *call; /* that runs */

@@ -32,6 +32,7 @@
 
 #include "engine/base/descriptor.h"
 #include "engine/base/heap.h"
+#include "engine/base/io.h"
 #include "format/bytes/assert.h"
 
 /* --- paths and errors --------------------------------------------------- */
@@ -83,12 +84,6 @@ int wal__worktree_path_split(const char *path, struct wal__worktree_path *split)
 enum wal_status wal__worktree_status(int sys_errno)
 {
     switch (sys_errno) {
-    case 0:
-        return WAL_OK;
-    case ENOENT:
-    case ENOTDIR:
-        return WAL_ENOTFOUND;
-    case EEXIST:
     case ENOTEMPTY:
         return WAL_EEXISTS;
     case EACCES:
@@ -103,14 +98,8 @@ enum wal_status wal__worktree_status(int sys_errno)
         return WAL_ENOTFILE;
     case ENAMETOOLONG:
         return WAL_ETOOBIG;
-    case ENOSPC:
-    case EDQUOT:
-    case EFBIG:
-        return WAL_ENOSPACE;
-    case ENOMEM:
-        return WAL_ENOMEM;
     default:
-        return WAL_EIO;
+        return wal__io_status(sys_errno);
     }
 }
 

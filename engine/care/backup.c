@@ -640,7 +640,7 @@ static enum wal_status begin(struct backup *backup, struct wal_error *error)
         status = wal__backup_remove_derived(backup, error);
     }
     if (status == WAL_OK && backup_source_count(&backup->streams[WAL__LOG_ID_PACK]) > 0) {
-        status = wal__backup_make_pack(backup, error);
+        status = wal__copy_make_pack(&backup->dest, error);
     }
     return status;
 }

@@ -69,15 +69,9 @@ enum wal_status wal__backup_open_source(const struct backup *backup,
                                         const struct backup_source *source,
                                         struct wal__segment **segment, struct wal_error *error)
 {
-    const struct wal__log *log = stream->log;
-    enum wal_status status = wal__segment_open(&backup->source, log->directory, source->id,
-                                               log->uuid, log->class, segment, error);
+    enum wal_status status = wal__log_open_with_salt(stream->log, &backup->source, source->id,
+                                                     source->salt, segment, error);
 
-    if (status == WAL_OK && (*segment)->header.salt != source->salt) {
-        wal__segment_close(*segment);
-        *segment = NULL;
-        status = WAL_ENOTFOUND;
-    }
     return status == WAL_ENOTFOUND
                ? wal__fail(error, WAL_ECORRUPT,
                            "segment %016" PRIx64 ", which is to be copied, is missing", source->id)
@@ -686,26 +680,6 @@ enum wal_status wal__backup_open_dest(struct backup *backup, struct wal_error *e
         backup->streams[i].has_state = backup->state.is_valid;
     }
     return backup->is_store || backup->state.is_valid ? WAL_OK : check_unfinished(backup, error);
-}
-
-enum wal_status wal__backup_make_pack(const struct backup *backup, struct wal_error *error)
-{
-    const struct wal__io *io = backup->dest.io;
-    char path[WAL__PATH_MAX];
-    enum wal_status status;
-    int err = 0;
-
-    wal__env_path(&backup->dest, path, "pack");
-    status = io->make_directory(io->ctx, path, &err);
-    if (status == WAL_EEXISTS) {
-        return WAL_OK;
-    }
-    if (status == WAL_OK) {
-        status = io->sync_directory(io->ctx, backup->dest.root, &err);
-    }
-    return status == WAL_OK
-               ? WAL_OK
-               : wal__fail_at(error, status, err, path, 0, "cannot create the directory");
 }
 
 enum wal_status wal__backup_remove_derived(const struct backup *backup, struct wal_error *error)

@@ -463,14 +463,9 @@ static enum wal_status part_read_segment(struct wal_part_reader *reader,
         return status;
     }
     log = stream == WAL__LOG_ID_LOG ? &core->log : &core->blobs.log;
-    status = wal__segment_open(&core->env, log->directory, ended.id, log->uuid, log->class,
-                               &segment, error);
+    status = wal__log_open_with_salt(log, &core->env, ended.id, ended.salt, &segment, error);
     if (status != WAL_OK) {
         return status;
-    }
-    if (segment->header.salt != ended.salt) {
-        wal__segment_close(segment);
-        return WAL_ENOTFOUND;
     }
     status = part_begin(reader, error);
     if (status == WAL_OK) {
@@ -784,16 +779,8 @@ static enum wal_status open_segment(const struct wal_part_reader *reader, uint32
                                     const struct stretch *stretch, struct wal__segment **segment,
                                     struct wal_error *error)
 {
-    const struct wal__log *log = log_of(reader, stream);
-    enum wal_status status = wal__segment_open(&reader->core->env, log->directory, stretch->segment,
-                                               log->uuid, log->class, segment, error);
-
-    if (status == WAL_OK && (*segment)->header.salt != stretch->salt) {
-        wal__segment_close(*segment);
-        *segment = NULL;
-        status = WAL_ENOTFOUND;
-    }
-    return status;
+    return wal__log_open_with_salt(log_of(reader, stream), &reader->core->env, stretch->segment,
+                                   stretch->salt, segment, error);
 }
 
 /* Compares a place that the caller gave with the log: the chain leads there. */

@@ -46,24 +46,6 @@ struct wal_replica {
 
 /* --- files ---------------------------------------------------------------- */
 
-/* Makes the directory of the content, durably. */
-static enum wal_status replica_make_pack(const struct wal_replica *replica, struct wal_error *error)
-{
-    const struct wal__io *io = replica->env.io;
-    char path[WAL__PATH_MAX];
-    enum wal_status status;
-    int err = 0;
-
-    wal__env_path(&replica->env, path, "pack");
-    status = io->make_directory(io->ctx, path, &err);
-    if (status == WAL_OK || status == WAL_EEXISTS) {
-        status = io->sync_directory(io->ctx, replica->env.root, &err);
-    }
-    return status == WAL_OK
-               ? WAL_OK
-               : wal__fail_at(error, status, err, path, 0, "cannot create the directory");
-}
-
 /* Decodes the header at the beginning of a segment's bytes, which must be of this store, class and
  * place. */
 static enum wal_status
@@ -636,7 +618,7 @@ static enum wal_status install(struct wal_replica *replica, const struct wal__pa
     struct wal__span trailer = {bytes.data + bytes.size,
                                 head->range_count > 1 ? (size_t)head->ranges[1].size : 0};
     enum wal_status status =
-        range->stream == WAL__LOG_ID_PACK ? replica_make_pack(replica, error) : WAL_OK;
+        range->stream == WAL__LOG_ID_PACK ? wal__copy_make_pack(&replica->env, error) : WAL_OK;
 
     replica->needs_find = true;
     if (status == WAL_OK) {
@@ -1183,7 +1165,7 @@ static enum wal_status make_segment(struct job *job, struct wal_error *error)
         return WAL_OK;
     }
     if (job->range->stream == WAL__LOG_ID_PACK) {
-        status = replica_make_pack(replica, error);
+        status = wal__copy_make_pack(&replica->env, error);
     }
     if (status == WAL_OK) {
         status = wal__segment_preallocate(&replica->env, log->directory, NULL, &job->header,

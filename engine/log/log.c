@@ -183,6 +183,21 @@ bool wal__log_is_outdated(const struct wal__log *log)
     return atomic_load_explicit(&log->shared->rewrites, memory_order_relaxed) != log->rewrites;
 }
 
+enum wal_status wal__log_open_with_salt(const struct wal__log *log, const struct wal__env *env,
+                                        uint64_t id, uint64_t salt, struct wal__segment **segment,
+                                        struct wal_error *error)
+{
+    enum wal_status status =
+        wal__segment_open(env, log->directory, id, log->uuid, log->class, segment, error);
+
+    if (status == WAL_OK && (*segment)->header.salt != salt) {
+        wal__segment_close(*segment);
+        *segment = NULL;
+        status = WAL_ENOTFOUND;
+    }
+    return status;
+}
+
 /* --- changing the chain ------------------------------------------------- */
 
 /* Returns a copy of the segment table with room for `more` segments, or NULL without memory; the

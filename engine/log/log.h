@@ -171,6 +171,11 @@ uint32_t wal__log_segment_count(const struct wal__log *log);
 struct wal__segment *wal__log_segment_at(const struct wal__log *log, uint32_t rank);
 /* Returns NULL when the id is not in the chain. */
 struct wal__segment *wal__log_segment(const struct wal__log *log, uint64_t id);
+/* Opens the file of the log with this id. WAL_ENOTFOUND, and *segment NULL, also where it is of a
+ * segment with another salt. */
+enum wal_status wal__log_open_with_salt(const struct wal__log *log, const struct wal__env *env,
+                                        uint64_t id, uint64_t salt, struct wal__segment **segment,
+                                        struct wal_error *error) WAL_MUST_USE;
 /* Returns the id of the segment that is or has replaced this one; 0: none. */
 uint64_t wal__log_live_id(const struct wal__log *log, uint64_t id);
 

@@ -267,3 +267,20 @@ enum wal_status wal__backup_state_doubt(const struct wal__env *env, uint32_t log
                ? WAL_OK
                : wal__fail_at(error, status, err, path, 0, "cannot write the state of the backup");
 }
+
+enum wal_status wal__copy_make_pack(const struct wal__env *env, struct wal_error *error)
+{
+    const struct wal__io *io = env->io;
+    char path[WAL__PATH_MAX];
+    enum wal_status status;
+    int err = 0;
+
+    wal__env_path(env, path, "pack");
+    status = io->make_directory(io->ctx, path, &err);
+    if (status == WAL_OK || status == WAL_EEXISTS) {
+        status = io->sync_directory(io->ctx, env->root, &err);
+    }
+    return status == WAL_OK
+               ? WAL_OK
+               : wal__fail_at(error, status, err, path, 0, "cannot create the directory");
+}

@@ -39,6 +39,9 @@ enum wal_status wal__backup_state_write(const struct wal__env *env, const uint8_
 /* Writes the doubt of one stream in place, without a sync. */
 enum wal_status wal__backup_state_doubt(const struct wal__env *env, uint32_t log_id, uint64_t id,
                                         struct wal_error *error) WAL_MUST_USE;
+/* Makes the directory of the blob stream, durably. */
+enum wal_status wal__copy_make_pack(const struct wal__env *env,
+                                    struct wal_error *error) WAL_MUST_USE;
 /* Gives the shadow segments of both streams their names and removes the guards, durably, while
  * MANIFEST has `shadow`. Once, by the process that set it. */
 enum wal_status wal__shadow_move(const struct wal__env *env, const uint8_t uuid[16],

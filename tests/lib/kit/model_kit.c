@@ -435,3 +435,28 @@ bool model_kit_write(const struct model_kit *kit, const char *dialect,
     }
     return is_done;
 }
+
+/* ------------------------------------------------------------ checks --- */
+
+void assert_is(struct wal__json_span span, const char *text)
+{
+    if (text == NULL) {
+        assert_int_equal(span.size, 0);
+    } else {
+        assert_true(wal__json_string_is(span, text));
+    }
+}
+
+void assert_number(struct wal__json_span span, const char *digits)
+{
+    assert_int_equal(span.size, strlen(digits));
+    assert_memory_equal(span.data, digits, span.size);
+}
+
+struct wal__line_info model_kit_line(const struct wal__dialect *dialect, const char *text)
+{
+    struct wal__line_info line;
+
+    assert_int_equal(wal__line_read(dialect, text, strlen(text), &line, NULL), WAL__JSON_OK);
+    return line;
+}

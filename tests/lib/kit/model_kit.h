@@ -52,6 +52,14 @@ void model_kit_read_text(struct model_kit *kit, const char *dialect, const char 
 bool model_kit_write(const struct model_kit *kit, const char *dialect,
                      struct model_kit_files *files, uint64_t *losses);
 
+/* The value is that string, or null: it is not there. */
+void assert_is(struct wal__json_span span, const char *text);
+/* It is written so. */
+void assert_number(struct wal__json_span span, const char *digits);
+
+/* What the dialect says of a line. */
+struct wal__line_info model_kit_line(const struct wal__dialect *dialect, const char *text);
+
 /* Canonical JSON, a line an item, without what is not carried. */
 char *model_kit_canon(const struct model_kit *kit, uint64_t carries,
                       const struct wal__dialect *target);

@@ -403,6 +403,15 @@ const char *kit_list_sessions(struct wal_store *store,
     return text;
 }
 
+int32_t kit_set_title(void *text, const struct wal_session_info *now,
+                      struct wal_session_change *change)
+{
+    (void)now;
+    change->fields = WAL_CHANGE_TITLE;
+    change->title = kit_text(text);
+    return 0;
+}
+
 void kit_redact(struct wal_session *session, const char *id)
 {
     assert_done(wal_session_redact(session, kit_text(id), kit_text("why"), NULL, kit_error()));

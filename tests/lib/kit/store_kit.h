@@ -100,6 +100,9 @@ struct wal_session_info kit_info(struct wal_session *session);
  * deleted, a plus what is in the trash. */
 const char *kit_list_sessions(struct wal_store *store,
                               const struct wal_session_cursor_options *options);
+/* For wal_session_update: sets the title to the text. */
+int32_t kit_set_title(void *text, const struct wal_session_info *now,
+                      struct wal_session_change *change);
 void kit_redact(struct wal_session *session, const char *id);
 
 /* Compacts at any rate; nothing is refused. */

@@ -32,6 +32,16 @@ struct wal_session *view_kit_import(struct wal_store *store, unsigned number)
     return kit_create_with(store, &options);
 }
 
+struct wal_session *view_kit_imported(struct wal_store *store, unsigned rows)
+{
+    struct wal_session *session = view_kit_import(store, 0xFFFF);
+
+    for (unsigned i = 1; i <= rows; i++) {
+        view_kit_row(session, i, i - 1, "some text");
+    }
+    return session;
+}
+
 void view_kit_line(struct wal_session *session, unsigned id, unsigned parent, const char *line,
                    const char *meta)
 {

@@ -17,6 +17,9 @@ struct wal_session *view_kit_import(struct wal_store *store, unsigned number);
 /* Appends a row under the parent (0: a root); it says `text`. */
 void view_kit_row(struct wal_session *session, unsigned id, unsigned parent, const char *text);
 
+/* Such a session, the number 0xFFFF, of rows that say "some text", each under the one before. */
+struct wal_session *view_kit_imported(struct wal_store *store, unsigned rows);
+
 /* Appends a line unchanged, with the meta. */
 void view_kit_line(struct wal_session *session, unsigned id, unsigned parent, const char *line,
                    const char *meta);

@@ -18,16 +18,6 @@
 #include "tests/lib/faulty_heap.h"
 #include "tests/lib/kit/view_kit.h"
 
-static struct wal_session *imported(struct wal_store *store, unsigned rows)
-{
-    struct wal_session *session = view_kit_import(store, 0xFFFF);
-
-    for (unsigned i = 1; i <= rows; i++) {
-        view_kit_row(session, i, i - 1, "some text");
-    }
-    return session;
-}
-
 static struct stat stat_of(const char *path)
 {
     struct stat found;
@@ -47,7 +37,7 @@ static void refuses(struct wal_view *view, enum wal_status status, const char *t
 KIT_TEST(view__new_session_is_written_whole)
 {
     struct wal_store *store = kit_store();
-    struct wal_session *session = imported(store, 5);
+    struct wal_session *session = view_kit_imported(store, 5);
     struct wal_view *view = view_kit_open(store, session, "claude", "root");
     struct wal_view_flush_result report = view_kit_flush(view);
 
@@ -61,7 +51,7 @@ KIT_TEST(view__new_session_is_written_whole)
 KIT_TEST(view__nothing_new_leaves_files_alone)
 {
     struct wal_store *store = kit_store();
-    struct wal_session *session = imported(store, 5);
+    struct wal_session *session = view_kit_imported(store, 5);
     struct wal_view *view = view_kit_open(store, session, "pi", "root");
     struct wal_view_flush_result first = view_kit_flush(view);
     struct stat before = stat_of(view_kit_path(view));
@@ -86,7 +76,7 @@ KIT_TEST(view__nothing_new_leaves_files_alone)
 static void grow(const char *dialect, bool reopens)
 {
     struct wal_store *store = kit_store();
-    struct wal_session *session = imported(store, 4);
+    struct wal_session *session = view_kit_imported(store, 4);
     struct wal_view *view = view_kit_open(store, session, dialect, "root");
     struct stat before;
 
@@ -138,7 +128,7 @@ KIT_TEST(view__new_items_are_appended_by_another_process)
 KIT_TEST(view__imported_lines_are_written_verbatim)
 {
     struct wal_store *store = kit_store();
-    struct wal_session *session = imported(store, 3);
+    struct wal_session *session = view_kit_imported(store, 3);
     struct wal_view *verbatim = view_kit_open(store, session, "claude", "one");
     struct wal_view *parsed = view_kit_open(store, session, "claude", "two");
 
@@ -161,7 +151,7 @@ KIT_TEST(view__imported_lines_are_written_verbatim)
 KIT_TEST(view__non_line_entry_ends_verbatim_output)
 {
     struct wal_store *store = kit_store();
-    struct wal_session *session = imported(store, 4);
+    struct wal_session *session = view_kit_imported(store, 4);
     struct wal_view *view = view_kit_open(store, session, "claude", "root");
 
     (void)view_kit_flush(view);
@@ -179,7 +169,7 @@ KIT_TEST(view__last_line_without_newline_gets_one)
 {
     static const char *const dialects[] = {"claude", "pi", "codex"};
     struct wal_store *store = kit_store();
-    struct wal_session *session = imported(store, 4);
+    struct wal_session *session = view_kit_imported(store, 4);
 
     view_kit_line(session, 5, 4,
                   "{\"uuid\":\"00000005-0000-4000-8000-000000000005\","
@@ -205,7 +195,7 @@ KIT_TEST(view__last_line_without_newline_gets_one)
 KIT_TEST(view__continued_response_is_one_message)
 {
     struct wal_store *store = kit_store();
-    struct wal_session *session = imported(store, 3);
+    struct wal_session *session = view_kit_imported(store, 3);
     struct wal_view *view = view_kit_open(store, session, "pi", "root");
     struct wal_view_flush_result report;
 
@@ -233,7 +223,7 @@ KIT_TEST(view__continued_response_is_one_message)
 KIT_TEST(view__folder_is_the_one_of_the_flush)
 {
     struct wal_store *store = kit_store();
-    struct wal_session *session = imported(store, 3);
+    struct wal_session *session = view_kit_imported(store, 3);
     struct wal_view *view = view_kit_open(store, session, "pi", "root");
     int taken[8];
 
@@ -265,7 +255,7 @@ KIT_TEST(view__file_with_lines_of_others_is_unchanged)
     for (unsigned i = 0; i < 2; i++) {
         struct wal_store *store = kit_store();
         struct wal_session *session =
-            i == 0 ? imported(store, 4) : kit_session(store, view_kit_id(0xFFFF));
+            i == 0 ? view_kit_imported(store, 4) : kit_session(store, view_kit_id(0xFFFF));
         struct wal_view *view = view_kit_open(store, session, dialects[i], dialects[i]);
         char *path;
         char *before;
@@ -298,7 +288,7 @@ KIT_TEST(view__file_with_lines_of_others_is_unchanged)
 KIT_TEST(view__file_with_other_content_is_unchanged)
 {
     struct wal_store *store = kit_store();
-    struct wal_session *session = imported(store, 4);
+    struct wal_session *session = view_kit_imported(store, 4);
     struct wal_view *view = view_kit_open(store, session, "claude", "root");
     struct wal_error error = KIT_ERROR;
     size_t size;
@@ -318,7 +308,7 @@ KIT_TEST(view__file_with_other_content_is_unchanged)
 KIT_TEST(view__truncated_file_is_completed)
 {
     struct wal_store *store = kit_store();
-    struct wal_session *session = imported(store, 4);
+    struct wal_session *session = view_kit_imported(store, 4);
     struct wal_view *view = view_kit_open(store, session, "claude", "root");
     size_t size;
 
@@ -335,7 +325,7 @@ KIT_TEST(view__file_removed_is_written_again)
 {
     static const char *const dialects[] = {"claude", "pi", "sdk", "opencode"};
     struct wal_store *store = kit_store();
-    struct wal_session *session = imported(store, 4);
+    struct wal_session *session = view_kit_imported(store, 4);
 
     for (unsigned i = 0; i < 4; i++) {
         struct wal_view *view = view_kit_open(store, session, dialects[i], dialects[i]);
@@ -350,7 +340,7 @@ KIT_TEST(view__file_removed_is_written_again)
 KIT_TEST(view__touched_file_is_still_recognised)
 {
     struct wal_store *store = kit_store();
-    struct wal_session *session = imported(store, 4);
+    struct wal_session *session = view_kit_imported(store, 4);
     struct wal_view *view = view_kit_open(store, session, "claude", "root");
     const struct utimbuf times = {1, 1};
 
@@ -377,7 +367,7 @@ KIT_TEST(view__lost_state_is_rebuilt)
     static const char *const sizes[] = {"0", "1", "-1", "100", "+1"};
     static const char *const dialects[] = {"claude", "codex", "spec11"};
     struct wal_store *store = kit_store();
-    struct wal_session *session = imported(store, 4);
+    struct wal_session *session = view_kit_imported(store, 4);
 
     for (unsigned i = 0; i < 15; i++) {
         const char *dialect = dialects[i / 5];
@@ -397,7 +387,7 @@ KIT_TEST(view__state_of_another_store_is_ignored)
     struct wal_session *sessions[2];
 
     for (unsigned i = 0; i < 2; i++) {
-        sessions[i] = imported(stores[i], 3 + i);
+        sessions[i] = view_kit_imported(stores[i], 3 + i);
         (void)view_kit_export(stores[i], sessions[i], "claude", "root");
     }
     view_kit_assert_full_export(stores[1], sessions[1], "claude", "root");
@@ -410,7 +400,7 @@ KIT_TEST(view__state_of_another_store_is_ignored)
 KIT_TEST(view__handles_take_turns)
 {
     struct wal_store *store = kit_store();
-    struct wal_session *session = imported(store, 3);
+    struct wal_session *session = view_kit_imported(store, 3);
     struct wal_view *views[2] = {view_kit_open(store, session, "pi", "root"),
                                  view_kit_open(store, session, "pi", "root")};
 
@@ -460,7 +450,7 @@ KIT_TEST(view__redacted_bytes_are_in_no_file)
 KIT_TEST(view__redaction_by_a_fork_is_applied)
 {
     struct wal_store *store = kit_store();
-    struct wal_session *session = imported(store, 5);
+    struct wal_session *session = view_kit_imported(store, 5);
     struct wal_session *fork = NULL;
     struct wal_view *view = view_kit_open(store, session, "claude", "root");
 
@@ -571,7 +561,7 @@ KIT_TEST(view__directory_changed_moves_the_file)
 {
     static char place[] = "/another/place";
     struct wal_store *store = kit_store();
-    struct wal_session *session = imported(store, 4);
+    struct wal_session *session = view_kit_imported(store, 4);
     struct wal_view *view = view_kit_open(store, session, "pi", "root");
 
     (void)view_kit_flush(view);
@@ -588,7 +578,7 @@ KIT_TEST(view__contains_appends_before_the_flush)
     const struct wal_append_options queued = {.struct_size = sizeof(queued),
                                               .durability = WAL_QUEUED};
     struct wal_store *store = kit_store();
-    struct wal_session *session = imported(store, 2);
+    struct wal_session *session = view_kit_imported(store, 2);
     struct wal_view *view = view_kit_open(store, session, "entries", "root");
     struct wal_entry entry = kit_entry("last", NULL,
                                        "{\"role\":\"user\","
@@ -614,7 +604,7 @@ KIT_TEST(view__never_runs_ahead_of_the_durable_log)
     struct wal_view *view;
 
     assert_ok(wal_open("store", &slow, &writer, NULL));
-    sessions[0] = imported(writer, 2);
+    sessions[0] = view_kit_imported(writer, 2);
     assert_ok(wal_append(sessions[0], &entry, 1, &written, NULL, NULL));
     reader = kit_open("store", WAL_OPEN_READ_ONLY);
     sessions[1] = kit_session(reader, view_kit_id(0xFFFF));
@@ -659,7 +649,7 @@ KIT_TEST(view__callback_receives_the_lines)
     const struct wal_view_options options = {
         .struct_size = sizeof(options), .dialect = kit_text("sdk"), .put = take, .ctx = &sink};
     struct wal_store *store = kit_store();
-    struct wal_session *session = imported(store, 4);
+    struct wal_session *session = view_kit_imported(store, 4);
     struct wal_view *view = NULL;
     struct wal_error error = KIT_ERROR;
     size_t size;
@@ -685,7 +675,7 @@ KIT_TEST(view__callback_receives_the_lines)
 KIT_TEST(view__fork_of_an_import_reads_its_lines)
 {
     struct wal_store *store = kit_store();
-    struct wal_session *session = imported(store, 4);
+    struct wal_session *session = view_kit_imported(store, 4);
     struct wal_session *fork = kit_fork(session, NULL, "a-fork");
     const char *name;
     uint64_t count;
@@ -714,7 +704,7 @@ KIT_TEST(view__path_out_of_the_root_is_refused)
 KIT_TEST(view__link_below_the_root_is_not_followed)
 {
     struct wal_store *store = kit_store();
-    struct wal_session *session = imported(store, 2);
+    struct wal_session *session = view_kit_imported(store, 2);
     struct wal_view *view = view_kit_open(store, session, "claude", "root");
 
     assert_int_equal(mkdir("root", 0700), 0);
@@ -727,7 +717,7 @@ KIT_TEST(view__link_below_the_root_is_not_followed)
 KIT_TEST(view__invalid_arguments_are_refused)
 {
     struct wal_store *store = kit_store();
-    struct wal_session *session = imported(store, 1);
+    struct wal_session *session = view_kit_imported(store, 1);
     struct wal_view_options options = {
         .struct_size = sizeof(options), .dialect = kit_text("pi"), .root = kit_text("root")};
     struct wal_view_flush_result report = {.struct_size = 1};
@@ -801,15 +791,6 @@ static void move_to_any(struct growing *growing)
     assert_ok(wal_head_move(growing->session, &head, NULL, NULL));
 }
 
-static int32_t rename_it(void *ctx, const struct wal_session_info *now,
-                         struct wal_session_change *change)
-{
-    (void)now;
-    change->fields = WAL_CHANGE_TITLE;
-    change->title = kit_text(ctx);
-    return 0;
-}
-
 static void step(struct growing *growing, bool is_import)
 {
     char title[32];
@@ -842,7 +823,7 @@ static void step(struct growing *growing, bool is_import)
                       "{\"eol\":false,\"inexact\":true}");
     } else if (kind == 17) {
         snprintf(title, sizeof(title), "title %u", growing->count);
-        assert_ok(wal_session_update(growing->session, rename_it, title, NULL));
+        assert_ok(wal_session_update(growing->session, kit_set_title, title, NULL));
     } else if (kind == 18 && below(growing, 3) == 0) {
         enum wal_status status = wal_session_redact(
             growing->session, kit_text(view_kit_id(any(growing))), kit_text(""), NULL, kit_error());
@@ -1021,7 +1002,7 @@ static bool change_digit(size_t n)
 KIT_TEST(view_state__with_another_digit_is_not_used)
 {
     struct wal_store *store = kit_store();
-    struct wal_session *session = imported(store, 3);
+    struct wal_session *session = view_kit_imported(store, 3);
     unsigned tried = 0;
 
     (void)view_kit_export(store, session, "claude", "root");

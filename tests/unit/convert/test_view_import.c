@@ -18,16 +18,6 @@
 #include "tests/lib/kit/store_kit.h"
 #include "tests/lib/kit/view_kit.h"
 
-static struct wal_session *imported(struct wal_store *store, unsigned rows)
-{
-    struct wal_session *session = view_kit_import(store, 0xFFFF);
-
-    for (unsigned i = 1; i <= rows; i++) {
-        view_kit_row(session, i, i - 1, "some text");
-    }
-    return session;
-}
-
 static struct wal_session *native(struct wal_store *store, unsigned messages)
 {
     const struct wal_session_options options = {
@@ -135,7 +125,7 @@ static void last_text(const char *path, const char *key, char text[64])
 KIT_TEST(view_import__lines_extend_the_head)
 {
     struct wal_store *store = kit_store();
-    struct wal_session *session = imported(store, 4);
+    struct wal_session *session = view_kit_imported(store, 4);
     struct wal_view *view = view_kit_open(store, session, "claude", "root");
     struct wal_view_import_result report;
     char *before;
@@ -165,7 +155,7 @@ KIT_TEST(view_import__lines_extend_the_head)
 KIT_TEST(view_import__head_elsewhere_creates_a_branch)
 {
     struct wal_store *store = kit_store();
-    struct wal_session *session = imported(store, 4);
+    struct wal_session *session = view_kit_imported(store, 4);
     struct wal_view *view = view_kit_open(store, session, "claude", "root");
 
     (void)view_kit_flush(view);
@@ -186,7 +176,7 @@ KIT_TEST(view_import__head_elsewhere_creates_a_branch)
 KIT_TEST(view_import__second_import_adds_nothing)
 {
     struct wal_store *store = kit_store();
-    struct wal_session *session = imported(store, 4);
+    struct wal_session *session = view_kit_imported(store, 4);
     struct wal_view *view = view_kit_open(store, session, "claude", "root");
     uint64_t count;
 
@@ -207,7 +197,7 @@ KIT_TEST(view_import__second_import_adds_nothing)
 KIT_TEST(view_import__unterminated_line_waits)
 {
     struct wal_store *store = kit_store();
-    struct wal_session *session = imported(store, 2);
+    struct wal_session *session = view_kit_imported(store, 2);
     struct wal_view *view = view_kit_open(store, session, "claude", "root");
 
     (void)view_kit_flush(view);
@@ -232,7 +222,7 @@ KIT_TEST(view_import__unterminated_line_waits)
 KIT_TEST(view_import__crash_before_the_state_adds_nothing)
 {
     struct wal_store *store = kit_store();
-    struct wal_session *session = imported(store, 2);
+    struct wal_session *session = view_kit_imported(store, 2);
     struct wal_view *view = view_kit_open(store, session, "claude", "root");
     struct wal_view_import_result report;
     char *saved;
@@ -298,7 +288,7 @@ KIT_TEST(view_import__interrupted_append_is_refused)
 {
     static char text[64 * 1024];
     struct wal_store *store = kit_store();
-    struct wal_session *session = imported(store, 4);
+    struct wal_session *session = view_kit_imported(store, 4);
     struct wal_view *view = view_kit_open(store, session, "claude", "root");
     struct stat stat_of_file;
     char path[4096];
@@ -330,7 +320,7 @@ KIT_TEST(view_import__issue_is_kept_and_reported)
     static const char *const reasons[] = {"is not JSON", "its parent is not known",
                                           "duplicate id; renamed"};
     struct wal_store *store = kit_store();
-    struct wal_session *session = imported(store, 2);
+    struct wal_session *session = view_kit_imported(store, 2);
     struct wal_view *view = view_kit_open(store, session, "claude", "root");
     struct wal_view_import_result report;
     uint64_t offset = 0;
@@ -363,7 +353,7 @@ KIT_TEST(view_import__issue_is_kept_and_reported)
 KIT_TEST(view_import__other_beginning_is_refused)
 {
     struct wal_store *store = kit_store();
-    struct wal_session *session = imported(store, 2);
+    struct wal_session *session = view_kit_imported(store, 2);
     struct wal_view *view = view_kit_open(store, session, "claude", "root");
     char *data;
     size_t size;
@@ -476,7 +466,7 @@ KIT_TEST(view_import__linear_dialect)
 KIT_TEST(view_import__file_finds_its_view)
 {
     struct wal_store *store = kit_store();
-    struct wal_session *session = imported(store, 2);
+    struct wal_session *session = view_kit_imported(store, 2);
     struct wal_view *view = view_kit_open(store, session, "claude", "root");
     struct wal_view_info place = {.struct_size = sizeof(place)};
 
@@ -501,7 +491,7 @@ KIT_TEST(view_import__file_finds_its_view)
 KIT_TEST(view_import__index_knows_new_views)
 {
     struct wal_store *store = kit_store();
-    struct wal_session *session = imported(store, 2);
+    struct wal_session *session = view_kit_imported(store, 2);
     struct wal_view *view = view_kit_open(store, session, "claude", "root");
     struct wal_view *other = view_kit_open(store, session, "pi", "root");
     struct wal_view_info place = {.struct_size = sizeof(place)};

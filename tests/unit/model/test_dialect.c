@@ -33,15 +33,6 @@ static struct wal__line_info read_as(const char *name, const char *text)
     return line;
 }
 
-static void assert_is(struct wal__json_span span, const char *text)
-{
-    if (text == NULL) {
-        assert_int_equal(span.size, 0);
-    } else {
-        assert_true(wal__json_string_is(span, text));
-    }
-}
-
 TEST(dialect__list_ends_with_lines)
 {
     size_t count = 0;

@@ -16,11 +16,6 @@
 #define PERSON(content)   STEP("USER_EXPLICIT", "USER_INPUT", "\"content\":\"" content "\"")
 #define META(text)        "<ADDITIONAL_METADATA>" text "</ADDITIONAL_METADATA>"
 
-static void assert_is(struct wal__json_span span, const char *text)
-{
-    assert_true(wal__json_string_is(span, text));
-}
-
 static bool is_recognised(const char *line)
 {
     return wal__line_recognise(&wal__dialect_antigravity, line, strlen(line), false);

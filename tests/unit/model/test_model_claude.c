@@ -27,11 +27,6 @@
 #define CALL(id)   "{\"type\":\"tool_use\",\"id\":\"" id "\",\"name\":\"n\",\"input\":{}}"
 #define RESULT(id) "{\"type\":\"tool_result\",\"tool_use_id\":\"" id "\",\"content\":\"" id "\"}"
 
-static void assert_is(struct wal__json_span span, const char *text)
-{
-    assert_true(wal__json_string_is(span, text));
-}
-
 /* The results hang under the rows of their calls; the tip is under one. */
 static const char parallel[] = ROW("null", "1", USER("\"go\""))
     ROW(UNDER("1"), "2", ANSWER("m1", CALL("c1"))) ROW(UNDER("2"), "3", ANSWER("m1", CALL("c2")))

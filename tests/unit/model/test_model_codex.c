@@ -33,11 +33,6 @@
          "\"type\":\"message\",\"role\":\"assistant\",\"content\":[{" \
          "\"type\":\"output_text\",\"text\":\"" text "\"}]")
 
-static void assert_is(struct wal__json_span span, const char *text)
-{
-    assert_true(wal__json_string_is(span, text));
-}
-
 /* The text of the nth message, and its role. */
 static void assert_message(const struct model_kit *kit, size_t number, enum wal__model_role role,
                            const char *text)

@@ -15,20 +15,6 @@
     "{\"role\":\"user\",\"message\":{\"content\":[{\"type\":\"text\",\"text\":\"" text "\"}]}}\n"
 #define ANSWER(blocks) "{\"role\":\"assistant\",\"message\":{\"content\":[" blocks "]}}\n"
 
-static void assert_is(struct wal__json_span span, const char *text)
-{
-    assert_true(wal__json_string_is(span, text));
-}
-
-static struct wal__line_info read_line(const char *text)
-{
-    struct wal__line_info line;
-
-    assert_int_equal(wal__line_read(&wal__dialect_cursor, text, strlen(text), &line, NULL),
-                     WAL__JSON_OK);
-    return line;
-}
-
 TEST(model_cursor__recognised_without_ids)
 {
     static const struct {
@@ -82,13 +68,19 @@ TEST(model_cursor__time_is_in_a_member_or_a_tag)
     for (size_t i = 0; i < COUNT(cases); i++) {
         snprintf(text, sizeof(text), USER("<timestamp>%s</timestamp>\\n<user_query>x</user_query>"),
                  cases[i].tag);
-        assert_int_equal(read_line(text).time_ms, cases[i].ms);
+        assert_int_equal(model_kit_line(&wal__dialect_cursor, text).time_ms, cases[i].ms);
     }
-    assert_is(read_line("{\"role\":\"user\",\"timestamp\":\"T\",\"message\":{}}").time, "T");
-    assert_int_equal(read_line("{\"role\":\"user\",\"timestamp\":1788459660000}").time_ms,
-                     INT64_C(1788459660000));
-    assert_int_equal(read_line(USER("<timestamp>")).time_ms, 0);
-    assert_int_equal(read_line(USER("</timestamp><timestamp>")).time_ms, 0);
+    assert_is(model_kit_line(&wal__dialect_cursor,
+                             "{\"role\":\"user\",\"timestamp\":\"T\",\"message\":{}}")
+                  .time,
+              "T");
+    assert_int_equal(
+        model_kit_line(&wal__dialect_cursor, "{\"role\":\"user\",\"timestamp\":1788459660000}")
+            .time_ms,
+        INT64_C(1788459660000));
+    assert_int_equal(model_kit_line(&wal__dialect_cursor, USER("<timestamp>")).time_ms, 0);
+    assert_int_equal(model_kit_line(&wal__dialect_cursor, USER("</timestamp><timestamp>")).time_ms,
+                     0);
 }
 
 TEST(model_cursor__words_of_a_person_have_no_tags)

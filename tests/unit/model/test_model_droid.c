@@ -11,11 +11,6 @@
 
 #define HEADER "{\"type\":\"session_start\",\"id\":\"s\",\"title\":\"T\",\"cwd\":\"/p\"}\n"
 
-static void assert_is(struct wal__json_span span, const char *text)
-{
-    assert_true(wal__json_string_is(span, text));
-}
-
 static bool is_recognised(const char *line, bool is_first)
 {
     return wal__line_recognise(&wal__dialect_droid, line, strlen(line), is_first);

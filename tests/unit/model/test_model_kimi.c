@@ -20,35 +20,31 @@
 #define OLD(type, payload) \
     "{\"timestamp\":1767323045.25,\"message\":{\"type\":\"" type "\",\"payload\":{" payload "}}}\n"
 
-static void assert_is(struct wal__json_span span, const char *text)
-{
-    assert_true(wal__json_string_is(span, text));
-}
-
-static struct wal__line_info read_line(const char *text)
-{
-    struct wal__line_info line;
-
-    assert_int_equal(wal__line_read(&wal__dialect_kimi, text, strlen(text), &line, NULL),
-                     WAL__JSON_OK);
-    return line;
-}
-
 TEST(model_kimi__lines_have_times_and_a_version)
 {
-    assert_int_equal(read_line("{\"type\":\"x\",\"time\":1767323045000}").time_ms,
+    assert_int_equal(
+        model_kit_line(&wal__dialect_kimi, "{\"type\":\"x\",\"time\":1767323045000}").time_ms,
+        INT64_C(1767323045000));
+    assert_int_equal(
+        model_kit_line(&wal__dialect_kimi, "{\"type\":\"metadata\",\"created_at\":7}").time_ms, 7);
+    assert_int_equal(model_kit_line(&wal__dialect_kimi, "{\"timestamp\":1767323045.25}").time_ms,
+                     INT64_C(1767323045250));
+    assert_int_equal(model_kit_line(&wal__dialect_kimi, "{\"timestamp\":1767323045}").time_ms,
                      INT64_C(1767323045000));
-    assert_int_equal(read_line("{\"type\":\"metadata\",\"created_at\":7}").time_ms, 7);
-    assert_int_equal(read_line("{\"timestamp\":1767323045.25}").time_ms, INT64_C(1767323045250));
-    assert_int_equal(read_line("{\"timestamp\":1767323045}").time_ms, INT64_C(1767323045000));
-    assert_int_equal(read_line("{\"timestamp\":1e300}").time_ms, 0);
-    assert_int_equal(read_line("{\"timestamp\":-1}").time_ms, 0);
-    assert_int_equal(read_line("{\"timestamp\":99999999999999999999}").time_ms, 0);
-    assert_false(read_line("{\"protocol_version\":\"1.5\"}").has_newer_version);
-    assert_true(read_line("{\"protocol_version\":\"1.6\"}").has_newer_version);
-    assert_true(read_line("{\"protocol_version\":\"2.0\"}").has_newer_version);
-    assert_true(read_line("{\"protocol_version\":\"1.x\"}").has_newer_version);
-    assert_is(read_line("{\"type\":\"config.update\",\"cwd\":\"/p\"}").cwd, "/p");
+    assert_int_equal(model_kit_line(&wal__dialect_kimi, "{\"timestamp\":1e300}").time_ms, 0);
+    assert_int_equal(model_kit_line(&wal__dialect_kimi, "{\"timestamp\":-1}").time_ms, 0);
+    assert_int_equal(
+        model_kit_line(&wal__dialect_kimi, "{\"timestamp\":99999999999999999999}").time_ms, 0);
+    assert_false(
+        model_kit_line(&wal__dialect_kimi, "{\"protocol_version\":\"1.5\"}").has_newer_version);
+    assert_true(
+        model_kit_line(&wal__dialect_kimi, "{\"protocol_version\":\"1.6\"}").has_newer_version);
+    assert_true(
+        model_kit_line(&wal__dialect_kimi, "{\"protocol_version\":\"2.0\"}").has_newer_version);
+    assert_true(
+        model_kit_line(&wal__dialect_kimi, "{\"protocol_version\":\"1.x\"}").has_newer_version);
+    assert_is(model_kit_line(&wal__dialect_kimi, "{\"type\":\"config.update\",\"cwd\":\"/p\"}").cwd,
+              "/p");
 }
 
 /* A prompt is one message, whether the context repeats it or not. */

@@ -73,17 +73,6 @@ static void add_part(struct model_kit_files *files, const char *message, unsigne
     add(files, path, text);
 }
 
-static void assert_is(struct wal__json_span span, const char *text)
-{
-    assert_true(wal__json_string_is(span, text));
-}
-
-static void assert_number(struct wal__json_span span, const char *text)
-{
-    assert_int_equal(span.size, strlen(text));
-    assert_memory_equal(span.data, text, span.size);
-}
-
 TEST(model_opencode__the_session)
 {
     struct model_kit_files files;

@@ -74,15 +74,6 @@ static const char everything[] =
            "{\"type\":\"future\",\"id\":\"0000000e\",\"parentId\":\"0000000d\","
            "\"timestamp\":\"2026-01-02T03:04:18.000Z\",\"q\":1}\n";
 
-static void assert_is(struct wal__json_span span, const char *text)
-{
-    if (text == NULL) {
-        assert_int_equal(span.size, 0);
-    } else {
-        assert_true(wal__json_string_is(span, text));
-    }
-}
-
 TEST(model_pi__every_entry_is_an_item)
 {
     struct model_kit kit;

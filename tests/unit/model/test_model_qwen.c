@@ -23,33 +23,10 @@
 #define COMMAND(phase, rest)     SYSTEM("slash_command", "\"phase\":\"" phase "\"" rest)
 #define SYSTEM(subtype, payload) "\"subtype\":\"" subtype "\",\"systemPayload\":{" payload "}"
 
-static void assert_is(struct wal__json_span span, const char *text)
-{
-    if (text == NULL) {
-        assert_int_equal(span.size, 0);
-    } else {
-        assert_true(wal__json_string_is(span, text));
-    }
-}
-
-static void assert_number(struct wal__json_span span, const char *digits)
-{
-    assert_int_equal(span.size, strlen(digits));
-    assert_memory_equal(span.data, digits, span.size);
-}
-
-static struct wal__line_info read_line(const char *text)
-{
-    struct wal__line_info line;
-
-    assert_int_equal(wal__line_read(&wal__dialect_qwen, text, strlen(text), &line, NULL),
-                     WAL__JSON_OK);
-    return line;
-}
-
 TEST(model_qwen__a_line_names_its_session_and_parent)
 {
-    struct wal__line_info line = read_line(RECORD("b", "\"a\"", "user", PARTS("user", TEXT("x"))));
+    struct wal__line_info line =
+        model_kit_line(&wal__dialect_qwen, RECORD("b", "\"a\"", "user", PARTS("user", TEXT("x"))));
 
     assert_is(line.id, "b");
     assert_is(line.parent, "a");
@@ -61,28 +38,33 @@ TEST(model_qwen__a_line_names_its_session_and_parent)
     assert_int_equal(line.link, WAL__LINK_EXPLICIT);
     assert_int_equal(line.head, WAL__HEAD_MOVE);
     assert_false(line.is_subagent);
-    line = read_line(RECORD("a", "null", "user", PARTS("user", TEXT("x"))));
+    line =
+        model_kit_line(&wal__dialect_qwen, RECORD("a", "null", "user", PARTS("user", TEXT("x"))));
     assert_int_equal(line.link, WAL__LINK_ROOT);
-    line = read_line("{\"type\":\"user\",\"sessionId\":\"s\"}");
+    line = model_kit_line(&wal__dialect_qwen, "{\"type\":\"user\",\"sessionId\":\"s\"}");
     assert_int_equal(line.link, WAL__LINK_PREVIOUS);
     line =
-        read_line(RECORD("t", "\"a\"", "system", SYSTEM("custom_title", "\"customTitle\":\"T\"")));
+        model_kit_line(&wal__dialect_qwen, RECORD("t", "\"a\"", "system",
+                                                  SYSTEM("custom_title", "\"customTitle\":\"T\"")));
     assert_is(line.title, "T");
 }
 
 TEST(model_qwen__a_session_names_its_starter)
 {
-    struct wal__line_info line = read_line("{\"sessionId\":\"s\",\"agentId\":\"a1\"}");
+    struct wal__line_info line =
+        model_kit_line(&wal__dialect_qwen, "{\"sessionId\":\"s\",\"agentId\":\"a1\"}");
 
     assert_is(line.starter, "s");
     assert_true(line.is_subagent && line.is_sidechain);
-    line = read_line("{\"sessionId\":\"s\",\"isSidechain\":true}");
+    line = model_kit_line(&wal__dialect_qwen, "{\"sessionId\":\"s\",\"isSidechain\":true}");
     assert_true(line.is_subagent);
-    line =
-        read_line("{\"sessionId\":\"s\",\"forkedFrom\":{\"sessionId\":\"f\",\"messageUuid\":1}}");
+    line = model_kit_line(
+        &wal__dialect_qwen,
+        "{\"sessionId\":\"s\",\"forkedFrom\":{\"sessionId\":\"f\",\"messageUuid\":1}}");
     assert_is(line.starter, "f");
     assert_false(line.is_subagent);
-    line = read_line("{\"sessionId\":\"s\",\"systemPayload\":{\"parentSessionId\":\"p\"}}");
+    line = model_kit_line(&wal__dialect_qwen,
+                          "{\"sessionId\":\"s\",\"systemPayload\":{\"parentSessionId\":\"p\"}}");
     assert_is(line.starter, "p");
 }
 
@@ -295,5 +277,6 @@ TEST(model_qwen__odd_values_are_lines)
         assert_true(kit.count >= 1);
         assert_int_equal(kit.items[kit.count - 1].kind, WAL__ITEM_LINE);
     }
-    assert_true(read_line("{\"uuid\":\"a\",\"uuid\":\"b\"}").has_duplicate_key);
+    assert_true(
+        model_kit_line(&wal__dialect_qwen, "{\"uuid\":\"a\",\"uuid\":\"b\"}").has_duplicate_key);
 }

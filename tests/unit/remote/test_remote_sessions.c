@@ -192,20 +192,11 @@ static void put(struct world *world)
     assert_done(wal_remote_put_sessions(&world->memory.remote, world->store, kit_error()));
 }
 
-static int32_t change_title(void *ctx, const struct wal_session_info *now,
-                            struct wal_session_change *change)
-{
-    (void)now;
-    change->fields = WAL_CHANGE_TITLE;
-    change->title = kit_text(ctx);
-    return 0;
-}
-
 static void set_title(struct world *world, const char *title)
 {
     struct wal_session *session = kit_session(world->store, "s");
 
-    assert_ok(wal_session_update(session, change_title, (void *)(uintptr_t)title, NULL));
+    assert_ok(wal_session_update(session, kit_set_title, (void *)(uintptr_t)title, NULL));
     wal_session_close(session);
 }
 

@@ -429,15 +429,6 @@ KIT_TEST(query__what_a_fork_sees_of_a_deleted_session)
     assert_string_equal(kit_hits(search, "word"), "none");
 }
 
-static int32_t set_title(void *ctx, const struct wal_session_info *now,
-                         struct wal_session_change *change)
-{
-    (void)now;
-    change->fields = WAL_CHANGE_TITLE;
-    change->title = kit_text(ctx);
-    return 0;
-}
-
 KIT_TEST(query__older_titles_and_documents)
 {
     struct wal_store *store = kit_store();
@@ -448,7 +439,7 @@ KIT_TEST(query__older_titles_and_documents)
     (void)kit_put(store, a, key, "{\"role\":\"user\",\"content\":\"old text\",\"id\":\"m\"}");
     assert_string_equal(kit_hits(search, "first"), "a:-");
     assert_string_equal(kit_hits(search, "old"), "a:m");
-    assert_ok(wal_session_update(a, set_title, "second words", NULL));
+    assert_ok(wal_session_update(a, kit_set_title, "second words", NULL));
     (void)kit_put(store, a, key, "{\"role\":\"user\",\"content\":\"new text\",\"id\":\"m\"}");
     assert_string_equal(kit_hits(search, "first"), "none");
     assert_string_equal(kit_hits(search, "words"), "a:-");

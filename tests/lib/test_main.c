@@ -3,11 +3,13 @@
  */
 #include "tests/lib/test.h"
 
+#include <dirent.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tests/lib/rng.h"
@@ -45,10 +47,41 @@ uint64_t test_random(void)
     return rng_next(&random_state);
 }
 
+static size_t thread_count;
+
+static size_t count_threads(void)
+{
+    DIR *tasks = opendir("/proc/self/task");
+    size_t count = 0;
+
+    while (tasks != NULL && readdir(tasks) != NULL) {
+        count++;
+    }
+    if (tasks != NULL) {
+        (void)closedir(tasks);
+    }
+    return count;
+}
+
+/* A store that a test leaves open has threads: no leak is found of what they use. One that was
+ * joined is listed for a moment more. */
+static void expect_no_more_threads(void)
+{
+    const struct timespec moment = {0, 1000000};
+
+    for (int i = 0; i < 10000 && count_threads() > thread_count; i++) {
+        (void)nanosleep(&moment, NULL);
+    }
+    if (count_threads() > thread_count) {
+        fail_msg("the test leaves threads");
+    }
+}
+
 static int begin_test(void **state)
 {
     const CMFixtureFunction set_up = chosen[next++]->unit.setup_func;
 
+    thread_count = count_threads();
     return set_up != NULL ? set_up(state) : 0;
 }
 
@@ -56,8 +89,12 @@ static int end_test(void **state)
 {
     const CMFixtureFunction tear_down = chosen[next - 1]->unit.teardown_func;
 
+    int failed;
+
     test_end_since(NULL);
-    return tear_down != NULL ? tear_down(state) : 0;
+    failed = tear_down != NULL ? tear_down(state) : 0;
+    expect_no_more_threads();
+    return failed;
 }
 
 /* Whether `path` is the file `name`.c in some folder. */

@@ -604,6 +604,7 @@ KIT_TEST(view__never_runs_ahead_of_the_durable_log)
     struct wal_view *view;
 
     assert_ok(wal_open("store", &slow, &writer, NULL));
+    (void)kit_keep(writer);
     sessions[0] = view_kit_imported(writer, 2);
     assert_ok(wal_append(sessions[0], &entry, 1, &written, NULL, NULL));
     reader = kit_open("store", WAL_OPEN_READ_ONLY);

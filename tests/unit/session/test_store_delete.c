@@ -270,7 +270,7 @@ static struct wal_store *change_between(struct wal_store *store, void (*due)(str
     store_between = store;
     assert_ok(wal__store_open("store", &options, &wal__heap_libc, &io_between, &other, NULL));
     between = due;
-    return other;
+    return kit_keep(other);
 }
 
 static void undelete(struct wal_store *store)

@@ -312,6 +312,7 @@ KIT_TEST(deltas__beyond_the_durable_end)
     struct reading reading;
 
     assert_ok(wal_open("store", &slow, &reading.store, NULL));
+    (void)kit_keep(reading.store);
     reading.session = kit_create(reading.store, "s");
     kit_append_all(reading.session, "a");
     reading_deltas(reading.session, "1");

@@ -552,6 +552,7 @@ KIT_TEST(rotation__content_of_a_segment_sealed_while_it_is_opened)
     assert_true(has(store, 2, CONTENT_SIZE));
     assert_true(has(store, 23, LARGE_CONTENT));
     assert_int_equal(waitpid(child, NULL, 0), child);
+    kit_close(store);
 }
 
 enum { MIB = 1024 * 1024, SMALLEST = 64 * 1024 };

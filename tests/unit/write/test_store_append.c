@@ -305,6 +305,7 @@ KIT_TEST(sync__happens_for_durable_appends_only)
 
     end(&bench);
     assert_ok(wal_open("store", &slow, &bench.store, NULL));
+    (void)kit_keep(bench.store);
     bench.session = kit_session(bench.store, "s");
     assert_ok(wal_store_get_info(bench.store, &before, NULL));
     kit_append_all(bench.session, "x y z");

@@ -21,7 +21,7 @@ static struct wal_store *open_as(uint32_t schema)
     struct wal_store *store = NULL;
 
     assert_ok(wal_open("store", &options, &store, NULL));
-    return store;
+    return kit_keep(store);
 }
 
 static struct bench begin(void)

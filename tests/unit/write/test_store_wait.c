@@ -85,7 +85,7 @@ KIT_TEST(store_wait__durable_ends_before_written)
     uint64_t sequence = 0;
 
     assert_ok(wal_open("store", &options, &store, NULL));
-    session = kit_create(store, "s");
+    session = kit_create(kit_keep(store), "s");
     kit_append_as(session, WAL_DURABLE);
     durable = last_of(store);
     kit_append_as(session, WAL_WRITTEN);

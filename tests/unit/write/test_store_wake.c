@@ -191,7 +191,7 @@ static struct wal_store *open_store(uint32_t idle_mark_ms)
     struct wal_store *store = NULL;
 
     assert_ok(wal_open("store", &options, &store, NULL));
-    return store;
+    return kit_keep(store);
 }
 
 /* Waits until the log grows; returns after how many milliseconds. */

@@ -37,7 +37,7 @@ static struct wal_store *open_unmarked(void)
     struct wal_store *store = NULL;
 
     assert_ok(wal_open("store", &options, &store, kit_error()));
-    return store;
+    return kit_keep(store);
 }
 
 static enum wal_status append(struct wal_session *session, const char *id, const char *payload,

@@ -74,6 +74,7 @@ bool wal__heap_grow_array(const struct wal__heap *heap, void *array, uint32_t co
     }
     memcpy(array, &items, sizeof(items));
     *capacity = bigger;
+    WAL__ASSERT(count < *capacity);
     return true;
 }
 

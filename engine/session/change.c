@@ -201,15 +201,13 @@ static enum wal_status resolve_delete(void *ctx, struct wal__op *op)
     return expected == NULL ? WAL_OK : wal__session_check_sequence(&summary, *expected, &op->error);
 }
 
-/* resolve: with `expected`, which may be null, as the request. written, unless null, is raised when
- * a record was written. */
+/* Commits a record without a payload. written, unless null, is raised when one was written. */
 static enum wal_status
 commit_empty_record(struct wal__core *core, uint32_t number, uint64_t text_size,
                     enum wal__frame_type type,
-                    enum wal_status (*resolve)(void *ctx, struct wal__op *op),
-                    const uint64_t *expected, uint64_t *written, struct wal_error *error)
+                    enum wal_status (*resolve)(void *ctx, struct wal__op *op), void *request,
+                    uint64_t *written, struct wal_error *error)
 {
-    uint64_t sequence = expected != NULL ? *expected : 0;
     struct wal__op *op = wal__op_create(&core->ops);
     struct wal__op_frame *frame;
     enum wal_status status;
@@ -221,7 +219,7 @@ commit_empty_record(struct wal__core *core, uint32_t number, uint64_t text_size,
     }
     frame->frame.type = (uint8_t)type;
     frame->frame.session = number;
-    op->request = expected != NULL ? &sequence : NULL;
+    op->request = request;
     op->resolve = resolve;
     wal__op_finish(op);
     op->reservation.texts = text_size;
@@ -752,29 +750,6 @@ static enum wal_status resolve_restore(void *ctx, struct wal__op *op)
     return status;
 }
 
-/* Commits the RESTORE record of an entry. With the compaction lock. */
-static enum wal_status commit_restore(struct wal__core *core, struct restore *restore,
-                                      struct wal_error *error)
-{
-    struct wal__op *op = wal__op_create(&core->ops);
-    struct wal__op_frame *frame;
-    enum wal_status status;
-    uint8_t *payload;
-
-    if (op == NULL || wal__op_add_frame(op, 0, &frame, &payload) != WAL_OK) {
-        wal__op_release(op);
-        return wal__no_memory(error);
-    }
-    frame->frame.type = WAL__FRAME_RESTORE;
-    op->request = restore;
-    op->resolve = resolve_restore;
-    wal__op_finish(op);
-    op->reservation.texts = WAL__SUMMARY_TEXT_MAX;
-    status = wal__session_commit(core, op, error);
-    wal__op_release(op);
-    return status;
-}
-
 /* --- the trash ------------------------------------------------------------ */
 
 /* Takes the session with this id out of the trash. */
@@ -1112,7 +1087,8 @@ enum wal_status wal_session_unredact(struct wal_session *session, struct wal_sli
     status = wal__core_require_feature(core, WAL__RO_COMPAT(WAL__RO_COMPAT_RESTORE), error);
     for (bool again = status == WAL_OK; again;
          again = wal__core_invalidate_derived(core, status, &looked)) {
-        status = commit_restore(core, &restore, error);
+        status = commit_empty_record(core, restore.session, WAL__SUMMARY_TEXT_MAX,
+                                     WAL__FRAME_RESTORE, resolve_restore, &restore, NULL, error);
     }
     wal__core_compact_unlock(core);
     return status;
@@ -1124,7 +1100,7 @@ enum wal_status wal_session_remove(struct wal_session *session,
 {
     uint64_t looked = 0;
     struct wal_session_remove_options own;
-    const uint64_t *expected;
+    uint64_t *expected;
     enum wal_status status = wal__check_writable(session == NULL ? NULL : session->core, error);
 
     if (status == WAL_OK) {

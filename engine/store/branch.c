@@ -604,10 +604,11 @@ static enum wal_status add_redaction(struct wal__annotations *annotations, uint6
 static void remove_redaction(struct wal__annotations *annotations, uint64_t target)
 {
     uint32_t rank = redaction_lower_bound(annotations, target);
-    struct wal__redaction *at = &annotations->redactions[rank];
+    struct wal__redaction *at;
 
     annotations->restored_count++;
-    if (rank < annotations->redaction_count && at->target == target) {
+    if (rank < annotations->redaction_count && annotations->redactions[rank].target == target) {
+        at = &annotations->redactions[rank];
         annotations->redaction_count--;
         memmove(at, at + 1, (annotations->redaction_count - rank) * sizeof(*at));
     }

@@ -578,18 +578,24 @@ static struct wal_entry find_generated(struct differential *run, struct wal_sess
     return entry;
 }
 
-/* Sometimes an entry that a reader is about to give. */
-static void choose_open_entry(struct differential *run, struct differential_request *given,
-                              struct wal_slice *target)
+/* Chooses a session and an entry of it, sometimes one that a reader is about to give. False: there
+ * is no session. */
+static bool choose_target(struct differential *run, struct differential_request *given,
+                          struct wal_slice *target)
 {
     const struct differential_readers *held = &run->readers;
     uint32_t left = held->cursor == NULL ? 0 : held->count - held->at;
 
+    if (!differential_request_init(run, given)) {
+        return false;
+    }
+    *target = differential_entry_id(run, given->number);
     if (left > 0 && differential_one_in(run, 2) && differential_handle(run, held->number) != NULL) {
         given->number = held->number;
         given->session = differential_handle(run, held->number);
         *target = held->entries[held->at + differential_random(run, left)].entry.id;
     }
+    return true;
 }
 
 static bool is_redacted(struct differential *run, uint32_t number, struct wal_slice id)
@@ -609,11 +615,9 @@ void differential_redact(struct differential *run)
     struct wal_slice target;
     enum wal_status status;
 
-    if (!differential_request_init(run, &given)) {
+    if (!choose_target(run, &given, &target)) {
         return;
     }
-    target = differential_entry_id(run, given.number);
-    choose_open_entry(run, &given, &target);
     if (target.size == 0 || differential_one_in(run, 12)) {
         target = differential_slice("no entry");
     }
@@ -645,11 +649,9 @@ void differential_unredact(struct differential *run)
     struct wal_slice target;
     enum wal_status status;
 
-    if (!differential_request_init(run, &given)) {
+    if (!choose_target(run, &given, &target)) {
         return;
     }
-    target = differential_entry_id(run, given.number);
-    choose_open_entry(run, &given, &target);
     for (uint32_t i = 0; i < 20 && !is_redacted(run, given.number, target); i++) {
         target = differential_entry_id(run, given.number);
     }

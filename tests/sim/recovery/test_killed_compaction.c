@@ -320,6 +320,51 @@ static bool kill_redaction_at(struct sim_process *process, struct wal_session *s
     return false;
 }
 
+/* A process with the entry "a" of a session, in memory that goes with it. */
+struct machine {
+    struct sim_disk *disk;
+    struct sim_process *process;
+    struct arena_heap arena;
+    struct wal_store *store;
+    struct wal_session *session;
+};
+
+static void begin_machine(struct machine *machine)
+{
+    const struct wal_entry entry =
+        kit_entry("a", NULL, "{\"role\":\"user\",\"content\":\"secret\"}");
+
+    machine->disk = sim_disk_create(1);
+    machine->process = sim_process_create(machine->disk);
+    arena_heap_init(&machine->arena);
+    machine->store = open_redacted(machine->process, &machine->arena.heap);
+    machine->session = kit_create_titled(machine->store, "s", "secret");
+    assert_ok(wal_append(machine->session, &entry, 1, NULL, NULL, NULL));
+}
+
+/* As kill_redaction_at; the process is at its end in any case. */
+static bool end_machine_at(struct machine *machine,
+                           enum wal_status (*call)(struct wal_session *session), uint64_t nth)
+{
+    const bool struck = kill_redaction_at(machine->process, machine->session, call, nth);
+
+    if (struck) {
+        sim_process_kill(machine->process);
+        (void)test_forget(machine->session);
+    } else {
+        wal_session_close(machine->session);
+        kit_close(machine->store);
+    }
+    arena_heap_deinit(&machine->arena);
+    return struck;
+}
+
+static void free_machine(struct machine *machine)
+{
+    sim_process_destroy(machine->process);
+    sim_disk_destroy(machine->disk);
+}
+
 /* Whether the session is redacted; its title is there exactly when not. */
 static bool check(struct sim_disk *disk)
 {
@@ -342,29 +387,12 @@ TEST(redact__title_goes_with_the_entry_at_every_kill)
     bool was_redacted[2] = {false, false};
 
     for (uint64_t nth = 0; struck; nth++) {
-        struct sim_disk *disk = sim_disk_create(1);
-        struct sim_process *process = sim_process_create(disk);
-        struct arena_heap arena;
-        struct wal_store *store;
-        struct wal_session *session;
-        struct wal_entry entry = kit_entry("a", NULL, "{\"role\":\"user\",\"content\":\"secret\"}");
+        struct machine machine;
 
-        arena_heap_init(&arena);
-        store = open_redacted(process, &arena.heap);
-        session = kit_create_titled(store, "s", "secret");
-        assert_ok(wal_append(session, &entry, 1, NULL, NULL, NULL));
-        struck = kill_redaction_at(process, session, redact_entry, nth);
-        if (struck) {
-            sim_process_kill(process);
-            (void)test_forget(session); /* it goes with the memory of the process */
-        } else {
-            wal_session_close(session);
-            kit_close(store);
-        }
-        arena_heap_deinit(&arena);
-        was_redacted[check(disk)] = true;
-        sim_process_destroy(process);
-        sim_disk_destroy(disk);
+        begin_machine(&machine);
+        struck = end_machine_at(&machine, redact_entry, nth);
+        was_redacted[check(machine.disk)] = true;
+        free_machine(&machine);
     }
     assert_true(was_redacted[0] && was_redacted[1]);
 }
@@ -399,34 +427,16 @@ TEST(redact__undone_or_not_at_every_kill)
         bool struck = true;
 
         for (uint64_t nth = 0; struck; nth++) {
-            struct sim_disk *disk = sim_disk_create(1);
-            struct sim_process *process = sim_process_create(disk);
-            struct arena_heap arena;
-            struct wal_store *store;
-            struct wal_session *session;
-            struct wal_entry entry =
-                kit_entry("a", NULL, "{\"role\":\"user\",\"content\":\"secret\"}");
+            struct machine machine;
 
-            arena_heap_init(&arena);
-            store = open_redacted(process, &arena.heap);
-            session = kit_create_titled(store, "s", "secret");
-            assert_ok(wal_append(session, &entry, 1, NULL, NULL, NULL));
-            assert_ok(redact_entry(session));
-            struck = kill_redaction_at(process, session, restore_entry, nth);
-            if (struck) {
-                sim_process_kill(process);
-                (void)test_forget(session); /* it goes with the memory of the process */
-            } else {
-                wal_session_close(session);
-                kit_close(store);
-            }
-            arena_heap_deinit(&arena);
+            begin_machine(&machine);
+            assert_ok(redact_entry(machine.session));
+            struck = end_machine_at(&machine, restore_entry, nth);
             if (power == 1) {
-                sim_disk_power_loss(disk, &loss, nth);
+                sim_disk_power_loss(machine.disk, &loss, nth);
             }
-            was_shown[check_restored(disk)] = true;
-            sim_process_destroy(process);
-            sim_disk_destroy(disk);
+            was_shown[check_restored(machine.disk)] = true;
+            free_machine(&machine);
         }
         assert_true(was_shown[0] && was_shown[1]);
     }

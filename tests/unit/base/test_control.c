@@ -156,6 +156,20 @@ static enum wal_status freeing_lock(void *ctx, struct wal__file *file, uint64_t 
     return status;
 }
 
+/* The second member waits by freeing_io, as it is changed then. */
+static struct members *begin_freeing(struct wal__env *env)
+{
+    struct members *members = begin();
+
+    join(members);
+    freeing = members;
+    freeing_io = wal__io_posix;
+    *env = members->env;
+    env->io = &freeing_io;
+    members->second.env = env;
+    return members;
+}
+
 static void counted_wait(void *ctx, const uint32_t *word, uint32_t expected, uint64_t timeout_ns)
 {
     waits++;
@@ -164,17 +178,11 @@ static void counted_wait(void *ctx, const uint32_t *word, uint32_t expected, uin
 
 KIT_TEST(control__lock_freed_before_sleeping_is_taken)
 {
-    struct members *members = begin();
     struct wal__env env;
+    struct members *members = begin_freeing(&env);
 
-    join(members);
-    freeing = members;
-    freeing_io = wal__io_posix;
     freeing_io.lock = freeing_lock;
     freeing_io.futex_wait = counted_wait;
-    env = members->env;
-    env.io = &freeing_io;
-    members->second.env = &env;
     waits = 0;
     assert_ok(wal__control_lock(&members->first, APPEND_LOCK, 0, NULL));
     assert_ok(wal__control_lock(&members->second, APPEND_LOCK, 0, NULL));
@@ -206,17 +214,11 @@ static void busy_wait(void *ctx, const uint32_t *word, uint32_t expected, uint64
 
 KIT_TEST(control__holder_without_a_name_is_waited_for_once_more)
 {
-    struct members *members = begin();
     struct wal__env env;
+    struct members *members = begin_freeing(&env);
 
-    join(members);
-    freeing = members;
-    freeing_io = wal__io_posix;
     freeing_io.monotonic_ns = busy_clock;
     freeing_io.futex_wait = busy_wait;
-    env = members->env;
-    env.io = &freeing_io;
-    members->second.env = &env;
     assert_ok(wal__control_lock(&members->first, APPEND_LOCK, 0, NULL));
     atomic_store(&members->first.page->logs[0].append_holder, 0);
     busy_now = 1;

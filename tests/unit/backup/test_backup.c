@@ -89,6 +89,61 @@ KIT_TEST(backup__of_a_rewritten_newest_segment)
     assert_false(kit_exists("copy/log/0000000000010002.seg"));
 }
 
+/* Appends entries first to first + count - 1 of `size` bytes that compression cannot shorten. */
+static void append_random(uint32_t first, uint32_t count, size_t size)
+{
+    struct wal_store *store = kit_open("store", first == 0 ? WAL_OPEN_CREATE : 0);
+    struct wal_session *session = first == 0 ? kit_create(store, "s") : kit_session(store, "s");
+    char *payload = malloc(size + 1);
+    uint64_t state = first + 1;
+
+    assert_non_null(payload);
+    memset(payload, '"', size);
+    payload[size] = '\0';
+    for (uint32_t i = first; i < first + count; i++) {
+        struct wal_entry entry;
+        char id[16];
+
+        for (size_t k = 1; k < size - 1; k++) {
+            payload[k] = (char)('#' + kit_random(&state) % 57);
+        }
+        (void)snprintf(id, sizeof(id), "e%u", i);
+        entry = kit_entry(id, NULL, payload);
+        assert_ok(kit_try_append(session, &entry, NULL, NULL));
+    }
+    free(payload);
+    wal_session_close(session);
+    kit_close(store);
+}
+
+/* A segment of the copy is rewritten again under its id, too large to be joined to the one that
+ * follows. */
+KIT_TEST(backup__of_a_segment_that_was_rewritten_again)
+{
+    struct wal_store *store;
+    struct wal_session *session;
+
+    append_random(0, 1, 3000);
+    append_random(1, 325, LARGE);
+    append_random(326, 1, 80000);
+    kit_compact_path("store");
+    append_random(327, 20, 3000);
+    append_random(347, 10, LARGE);
+    kit_back_up("store", "copy");
+    store = kit_open("store", 0);
+    session = kit_session(store, "s");
+    kit_redact(session, "e0");
+    wal_session_close(session);
+    (void)kit_compact(store, WAL_STORE_COMPACT_ERASE);
+    kit_close(store);
+    kit_run("cd store/log && test -f 0000000000000008.seg && ! cmp -s 0000000000000008.seg "
+            "../../copy/log/0000000000000008.seg");
+    kit_back_up("store", "copy");
+    kit_run("cd store/log && for s in $(ls *.seg | head -n -1); do cmp $s ../../copy/log/$s || "
+            "exit 1; done");
+    assert_same_store("store", "copy");
+}
+
 KIT_TEST(backup__has_blobs)
 {
     kit_append_to("store", 0, 2, 10);

@@ -36,7 +36,8 @@ enum {
     BITS = 8,
     /* How many items ahead summaries and texts are prefetched. */
     PREFETCH_SUMMARY_DISTANCE = 16,
-    PREFETCH_TEXT_DISTANCE = 8
+    PREFETCH_TEXT_DISTANCE = 8,
+    PREFETCH_TEXT_SIZE = 320 /* about the texts of a session */
 };
 
 /* --- the layers above ----------------------------------------------------- */
@@ -244,8 +245,9 @@ void wal__snapshot_prefetch(const struct wal__snapshot *snapshot, uint64_t secti
     }
     if (near != NULL) {
         uint64_t offset = wal__summary_text_offset(near);
+        uint64_t end = offset + PREFETCH_TEXT_SIZE;
 
-        if (offset < snapshot->header.text_size) {
+        for (; offset < end && offset < snapshot->header.text_size; offset += CACHE_LINE) {
             __builtin_prefetch(snapshot->bytes.data + snapshot->layout.texts + offset);
         }
     }

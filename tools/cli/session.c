@@ -213,27 +213,42 @@ static bool can_shorten(struct wal_slice id)
 static uint64_t part_key(struct wal_slice id, bool is_ending)
 {
     size_t size = id.size < CLI_SHORT_SIZE ? (size_t)id.size : CLI_SHORT_SIZE;
-    char part[sizeof(uint64_t)] = {is_ending ? 'e' : 'b'};
+    char part[CLI_SHORT_SIZE + 1] = "";
     uint64_t key;
 
-    static_assert(sizeof(part) == 1 + CLI_SHORT_SIZE, "a key has one part");
-    memcpy(part + 1, (const char *)id.data + (is_ending ? id.size - size : 0), size);
+    static_assert(sizeof(part) == sizeof(key), "a key has one part");
+    memcpy(part, (const char *)id.data + (is_ending ? id.size - size : 0), size);
     memcpy(&key, part, sizeof(key));
-    key *= UINT64_C(0x9E3779B97F4A7C15);
-    return key ^ key >> 32;
+    return key;
 }
 
 void cli_short_ids_add(struct cli_short_ids *ids, struct wal_slice id)
 {
-    uint32_t number = (uint32_t)ids->count;
-    uint32_t cursor = 0;
-    uint32_t other;
-
-    ids->parts.heap = &cli_heap;
     *CLI_ADD(ids) = id;
-    (void)!wal__hashmap_add(&ids->parts, part_key(id, true), number);
-    if (!wal__hashmap_find(&ids->parts, part_key(id, false), &cursor, &other)) {
-        (void)!wal__hashmap_add(&ids->parts, part_key(id, false), number);
+}
+
+/* Maps the last characters of all ids, and finds those that begin an id. */
+static void index_ids(struct cli_short_ids *ids)
+{
+    uint32_t count = (uint32_t)ids->count;
+
+    if (ids->endings.count == count) {
+        return;
+    }
+    wal__hashmap_deinit(&ids->endings);
+    ids->endings.heap = ids->beginnings.heap = &cli_heap;
+    (void)!wal__hashmap_reserve(&ids->endings, count);
+    for (uint32_t i = 0; i < count; i++) {
+        (void)!wal__hashmap_add(&ids->endings, part_key(ids->items[i], true), i);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t cursor = 0;
+        uint32_t other;
+
+        if (wal__hashmap_find(&ids->endings, part_key(ids->items[i], false), &cursor, &other)) {
+            (void)!wal__bitset_reserve(&ids->beginnings, other);
+            wal__bitset_set(&ids->beginnings, other);
+        }
     }
 }
 
@@ -250,18 +265,33 @@ static size_t common_ending(struct wal_slice a, struct wal_slice b)
     return size;
 }
 
-struct wal_slice cli_short_id(const struct cli_short_ids *ids, struct wal_slice id)
+/* Whether an id begins with the text, and is then preferred when a name is looked up. */
+static bool begins_one(const struct cli_short_ids *ids, struct wal_slice text)
+{
+    for (size_t i = 0; i < ids->count; i++) {
+        if (ids->items[i].size >= text.size &&
+            memcmp(ids->items[i].data, text.data, (size_t)text.size) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+struct wal_slice cli_short_id(struct cli_short_ids *ids, struct wal_slice id)
 {
     struct wal_slice ending = {.size = CLI_SHORT_SIZE};
+    bool is_beginning = false;
     uint32_t cursor = 0;
     uint32_t other;
 
     if (!ids->is_complete || ids->count == 0 || !can_shorten(id)) {
         return id;
     }
-    while (wal__hashmap_find(&ids->parts, part_key(id, true), &cursor, &other)) {
+    index_ids(ids);
+    while (wal__hashmap_find(&ids->endings, part_key(id, true), &cursor, &other)) {
         size_t common = common_ending(id, ids->items[other]);
 
+        is_beginning = is_beginning || wal__bitset_contains(&ids->beginnings, other);
         if (common >= ending.size && !cli_slice_equal(id, ids->items[other])) {
             ending.size = common + 1;
         }
@@ -270,14 +300,16 @@ struct wal_slice cli_short_id(const struct cli_short_ids *ids, struct wal_slice 
         return id;
     }
     ending.data = (const char *)id.data + id.size - ending.size;
-    /* A beginning is preferred when a name is looked up. */
-    cursor = 0;
-    return wal__hashmap_find(&ids->parts, part_key(ending, false), &cursor, &other) ? id : ending;
+    if (ending.size > CLI_SHORT_SIZE) {
+        is_beginning = begins_one(ids, ending);
+    }
+    return is_beginning ? id : ending;
 }
 
 void cli_short_ids_deinit(struct cli_short_ids *ids)
 {
-    wal__hashmap_deinit(&ids->parts);
+    wal__hashmap_deinit(&ids->endings);
+    wal__bitset_deinit(&ids->beginnings);
     free(ids->items);
     *ids = (struct cli_short_ids){.items = NULL};
 }
@@ -288,13 +320,10 @@ static void add_sessions(struct cli_short_ids *ids, struct wal_store *store, uin
     static struct wal__heap_arena copies;
     const struct wal_session_cursor_options options = {.struct_size = sizeof(options),
                                                        .flags = flags};
-    struct wal_store_info about = WAL_INIT(wal_store_info);
     struct cli_sessions list;
 
-    if (ids->count == 0 && wal_store_get_info(store, &about, NULL) == WAL_OK) {
+    if (ids->count == 0) {
         wal__heap_arena_init(&copies, &cli_heap);
-        ids->parts.heap = &cli_heap;
-        (void)!wal__hashmap_reserve(&ids->parts, 2 * (uint32_t)about.sessions);
     }
     for (cli_sessions_open(&list, store, &options, NULL); cli_sessions_next(&list);) {
         struct wal__json_span id = {list.info.id.data, (size_t)list.info.id.size};
@@ -303,6 +332,7 @@ static void add_sessions(struct cli_short_ids *ids, struct wal_store *store, uin
         cli_short_ids_add(ids, (struct wal_slice){id.data, id.size});
     }
     ids->is_complete = list.status == WAL_OK;
+    index_ids(ids);
 }
 
 struct wal_slice cli_session_short(struct wal_store *store, struct wal_slice id)
@@ -316,7 +346,7 @@ struct wal_slice cli_session_short(struct wal_store *store, struct wal_slice id)
     if (ids.count == 0) {
         add_sessions(&ids, store, 0);
     }
-    while (wal__hashmap_find(&ids.parts, part_key(id, true), &cursor, &number)) {
+    while (wal__hashmap_find(&ids.endings, part_key(id, true), &cursor, &number)) {
         if (cli_slice_equal(ids.items[number], id)) {
             return cli_short_id(&ids, id);
         }

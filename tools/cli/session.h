@@ -55,8 +55,9 @@ struct cli_short_ids {
     struct wal_slice *items;
     size_t count;
     size_t capacity;
-    struct wal__hashmap parts; /* of their first and last characters: their numbers in items */
-    bool is_complete;          /* all ids were added */
+    struct wal__hashmap endings;   /* of their last characters: their numbers in items */
+    struct wal__bitset beginnings; /* numbers of those whose last characters begin an id */
+    bool is_complete;              /* all ids were added */
 };
 
 /* Adds an id, which must stay valid. Ids of up to 12 characters and those that do not end with
@@ -64,7 +65,7 @@ struct cli_short_ids {
 void cli_short_ids_add(struct cli_short_ids *ids, struct wal_slice id);
 
 /* Returns the shortest ending of the id that is unique, or the whole id. */
-struct wal_slice cli_short_id(const struct cli_short_ids *ids, struct wal_slice id);
+struct wal_slice cli_short_id(struct cli_short_ids *ids, struct wal_slice id);
 void cli_short_ids_deinit(struct cli_short_ids *ids);
 
 /* The same of a session, among those that are in the trash or not, as it is itself. One store a

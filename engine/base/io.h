@@ -145,6 +145,8 @@ struct wal__io {
     /* A number that distinguishes a process from a later one with the same id. 0: the process does
      * not exist, or is a zombie. UINT64_MAX: unknown; treat it as alive. */
     uint64_t (*process_start_time)(void *ctx, uint32_t pid);
+    /* A number of the namespace in which process ids name processes; 0: unknown. */
+    uint64_t (*process_namespace)(void *ctx);
     /* Returns whether a signal or a debugger has stopped the process. False when that is
      * unknown. */
     bool (*process_is_stopped)(void *ctx, uint32_t pid);

@@ -869,6 +869,14 @@ static uint64_t process_start_time(void *ctx, uint32_t pid)
     return strtoull(start, NULL, 10);
 }
 
+static uint64_t process_namespace(void *ctx)
+{
+    struct stat st;
+
+    (void)ctx;
+    return stat("/proc/self/ns/pid", &st) == 0 ? (uint64_t)st.st_ino : 0;
+}
+
 static bool process_is_stopped(void *ctx, uint32_t pid)
 {
     (void)ctx;
@@ -1035,6 +1043,7 @@ const struct wal__io wal__io_posix = {
     .boot_id = process_boot_id,
     .process_id = process_id,
     .process_start_time = process_start_time,
+    .process_namespace = process_namespace,
     .process_is_stopped = process_is_stopped,
     .list_mappers = process_list_mappers,
     .futex_wait = futex_wait,

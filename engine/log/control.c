@@ -197,6 +197,7 @@ static void reset_page(struct wal__control *control)
     if (!live) {
         identify_page(control);
     }
+    atomic_store(&page->process_namespace, control->process_namespace);
 }
 
 /* Returns whether the page is live and the first opener has finished recovery.
@@ -394,6 +395,25 @@ enum wal_status wal__control_set_lock(struct wal__control *control, uint64_t byt
         return WAL_OK;
     }
     return io->lock(io->ctx, control->file, byte, mode, err);
+}
+
+static bool names_processes(const struct wal__control *control)
+{
+    return atomic_load(&control->page->process_namespace) == control->process_namespace;
+}
+
+uint64_t wal__control_start_time(const struct wal__control *control, uint32_t process)
+{
+    const struct wal__io *io = control->env->io;
+
+    return names_processes(control) ? io->process_start_time(io->ctx, process) : UINT64_MAX;
+}
+
+bool wal__control_is_stopped(const struct wal__control *control, uint32_t process)
+{
+    const struct wal__io *io = control->env->io;
+
+    return names_processes(control) && io->process_is_stopped(io->ctx, process);
 }
 
 void wal__lock_owner_publish(const struct wal__control *control, struct wal__lock_owner *owner)
@@ -671,6 +691,9 @@ static enum wal_status open_page(struct wal__control *control, struct open_wait 
     if (!page_is_ready(control)) {
         return WAL_ECORRUPT;
     }
+    if (!names_processes(control)) {
+        atomic_store(&control->page->process_namespace, 0);
+    }
     return release_open_lock(control, err);
 }
 
@@ -788,6 +811,7 @@ enum wal_status wal__control_open(struct wal__control *control, const struct wal
     pthread_mutex_init(&control->guard_mutex, NULL);
     control->process_id = env->io->process_id(env->io->ctx);
     control->process_start_time = env->io->process_start_time(env->io->ctx, control->process_id);
+    control->process_namespace = env->io->process_namespace(env->io->ctx);
     wal__env_path(env, control->path, "LOCK");
     if (env->read_only) {
         open_page_read_only(control);

@@ -106,7 +106,9 @@ struct wal__control_page {
     uint8_t boot_id[16];
     uint64_t device;
     uint64_t inode;
-    uint8_t rest[512 - 48]; /* the rest of a sector that is constant while in use */
+    /* Of the ids below; 0: processes of several namespaces use the page. */
+    _Atomic uint64_t process_namespace;
+    uint8_t rest[512 - 56]; /* the rest of a sector that is constant while in use */
     struct wal__control_log logs[WAL__LOG_COUNT];
     struct wal__control_claim claims[WAL__CLAIMS];
     /* Futex words, odd while a thread sleeps on them. A reset does not clear them: readers keep the
@@ -160,6 +162,7 @@ struct wal__control {
     uint64_t inode;
     uint32_t process_id;
     uint64_t process_start_time;
+    uint64_t process_namespace;
     /* No other process was live when this one opened: it recovers, until
      * wal__control_finish_open. */
     bool is_first_opener;
@@ -217,6 +220,11 @@ enum wal_status wal__control_sync_directory(const struct wal__control *control,
 /* Tries once to lock, share or unlock any byte. WAL_ELOCKED: another process holds it. */
 enum wal_status wal__control_set_lock(struct wal__control *control, uint64_t byte,
                                       enum wal__io_lock mode, int *err) WAL_MUST_USE;
+
+/* As the calls of io, of a process that the page names. In another namespace an id is of nobody, or
+ * of another process: the start is unknown then, and the process not stopped. */
+uint64_t wal__control_start_time(const struct wal__control *control, uint32_t process);
+bool wal__control_is_stopped(const struct wal__control *control, uint32_t process);
 
 /* Publishes this process as the holder. */
 void wal__lock_owner_publish(const struct wal__control *control, struct wal__lock_owner *owner);

@@ -91,11 +91,10 @@ static _Atomic uint32_t *holder_of(struct wal__control *control, uint64_t byte, 
 /* Returns whether the holder that the page names is a process that runs. */
 static bool holder_runs(struct wal__control *control, uint64_t byte, uint32_t log_id)
 {
-    const struct wal__io *io = control->env->io;
     uint32_t holder = atomic_load(holder_of(control, byte, log_id));
 
-    return holder != 0 && io->process_start_time(io->ctx, holder) != 0 &&
-           !io->process_is_stopped(io->ctx, holder);
+    return holder != 0 && wal__control_start_time(control, holder) != 0 &&
+           !wal__control_is_stopped(control, holder);
 }
 
 static enum wal_status fail_locked(struct wal__control *control, uint64_t byte, uint32_t log_id,
@@ -194,7 +193,7 @@ static bool wait_is_over(struct wal__control *control, uint64_t byte, uint32_t l
     uint64_t timeout_ns = (uint64_t)control->env->lock_timeout_ms * 1000000;
     uint64_t now = io->monotonic_ns(io->ctx);
     uint32_t holder = atomic_load(holder_of(control, byte, log_id));
-    uint64_t idle_ns = io->process_is_stopped(io->ctx, holder) ? IDLE_NS_MIN : timeout_ns;
+    uint64_t idle_ns = wal__control_is_stopped(control, holder) ? IDLE_NS_MIN : timeout_ns;
 
     if (now - wait->since_ns < timeout_ns) {
         return false;
@@ -528,8 +527,7 @@ static uint64_t encode_owner(uint32_t session, uint32_t process_id)
 /* Returns whether the process of a slot lives, and is the one that wrote it. */
 static bool is_alive(const struct wal__control *control, uint64_t name, uint64_t start)
 {
-    const struct wal__io *io = control->env->io;
-    uint64_t now = io->process_start_time(io->ctx, (uint32_t)name);
+    uint64_t now = wal__control_start_time(control, (uint32_t)name);
 
     return now == start || now == UINT64_MAX;
 }
@@ -575,14 +573,24 @@ static enum wal_status fail_claimed(struct wal__control *control, uint32_t sessi
     return wal__control_claim_refused((int32_t)holder, error);
 }
 
+static bool is_own(const struct wal__control *control, uint64_t name, uint64_t start)
+{
+    return (uint32_t)name == control->process_id && start == control->process_start_time;
+}
+
 /* Returns whether the slot can be used: it is free, names this session, whose byte this process has
- * locked, or with reuse_dead names a dead process. */
+ * locked, or with reuse_dead names a session whose byte no process has locked. */
 static bool is_usable(const struct wal__control *control, const struct wal__control_claim *claim,
                       uint64_t start, uint32_t session, bool reuse_dead)
 {
+    const struct wal__io *io = control->env->io;
     uint64_t name = atomic_load(&claim->session_and_pid);
+    int ignored = 0;
 
-    return start == 0 || name >> 32 == session || (reuse_dead && !is_alive(control, name, start));
+    return start == 0 || name >> 32 == session ||
+           (reuse_dead && !is_own(control, name, start) &&
+            io->lock(io->ctx, control->file, WAL__LOCK_CLAIM + (name >> 32), WAL__IO_LOCK_TEST,
+                     &ignored) == WAL_OK);
 }
 
 static bool acquire_slot(struct wal__control *control, uint32_t session, bool reuse_dead,
@@ -700,8 +708,7 @@ static enum wal_status list_slots(const struct wal__control *control, struct wal
         }
         if (is_alive(control, name, start)) {
             holder.process_id = (uint32_t)name;
-            holder.is_own =
-                holder.process_id == control->process_id && start == control->process_start_time;
+            holder.is_own = is_own(control, name, start);
         }
         if (locked) {
             add_holder(out, count, holder);

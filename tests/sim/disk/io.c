@@ -499,6 +499,12 @@ static uint64_t io_process_start_time(void *ctx, uint32_t pid)
     return each == NULL ? 0 : each->start;
 }
 
+static uint64_t io_process_namespace(void *ctx)
+{
+    (void)ctx;
+    return 1;
+}
+
 /* The scheduler, which stops processes, knows of it (sched/io.c). */
 static bool io_process_is_stopped(void *ctx, uint32_t pid)
 {
@@ -597,6 +603,7 @@ const struct wal__io sim__io_table = {
     .boot_id = io_boot_id,
     .process_id = io_process_id,
     .process_start_time = io_process_start_time,
+    .process_namespace = io_process_namespace,
     .process_is_stopped = io_process_is_stopped,
     .futex_wait = io_wait,
     .futex_wake = io_wake,

@@ -486,6 +486,13 @@ static uint64_t io_process_start_time(void *ctx, uint32_t pid)
     return process->base->process_start_time(process->base->ctx, pid);
 }
 
+static uint64_t io_process_namespace(void *ctx)
+{
+    const struct sched_process *process = ctx;
+
+    return process->base->process_namespace(process->base->ctx);
+}
+
 static bool io_process_is_stopped(void *ctx, uint32_t pid)
 {
     struct sched_process *process = ctx;
@@ -571,6 +578,7 @@ static const struct wal__io table = {
     .boot_id = io_boot_id,
     .process_id = io_process_id,
     .process_start_time = io_process_start_time,
+    .process_namespace = io_process_namespace,
     .process_is_stopped = io_process_is_stopped,
     .futex_wait = io_wait,
     .futex_wake = io_wake,

@@ -235,6 +235,45 @@ KIT_TEST(control__holder_without_a_name_is_waited_for_once_more)
     members->second.env = &members->env;
 }
 
+static uint64_t other_namespace(void *ctx)
+{
+    (void)ctx;
+    return 1;
+}
+
+static uint64_t no_process(void *ctx, uint32_t process)
+{
+    (void)ctx;
+    (void)process;
+    return 0;
+}
+
+/* The process id of the holder is of nobody here, or of another process that is stopped. */
+KIT_TEST(control__holder_of_another_namespace_counts_as_running)
+{
+    struct wal__env env;
+    struct members *members = begin_freeing(&env);
+    struct wal__control_page *page = members->first.page;
+
+    assert_int_not_equal(atomic_load(&page->process_namespace), 0);
+    wal__control_close(&members->second);
+    freeing_io.process_namespace = other_namespace;
+    freeing_io.process_start_time = no_process;
+    freeing_io.monotonic_ns = busy_clock;
+    freeing_io.futex_wait = busy_wait;
+    assert_ok(wal__control_open(&members->second, &env, NULL));
+    assert_ok(wal__control_finish_open(&members->second, NULL));
+    assert_int_equal(atomic_load(&page->process_namespace), 0);
+    assert_ok(wal__control_lock(&members->first, APPEND_LOCK, 0, NULL));
+    busy_now = 1;
+    waits = INT_MAX;
+    assert_int_equal(wal__control_lock(&members->second, APPEND_LOCK, 0, &members->error),
+                     WAL_ELOCKED);
+    assert_in_range(busy_now, UINT64_C(20000000) * TIMEOUT_MS, UINT64_C(21000000) * TIMEOUT_MS);
+    assert_true(wal__control_start_time(&members->first, 1) == UINT64_MAX);
+    members->second.env = &members->env;
+}
+
 /* --- the rounds of the sync lock ---------------------------------------- */
 
 enum { SYNC_LOCK = WAL__LOCK_SYNC };

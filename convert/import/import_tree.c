@@ -912,7 +912,8 @@ static enum wal_status count_sessions(struct wal__import *import,
                                       struct wal_error *error)
 {
     struct wal__session_database *database = NULL;
-    enum wal_status status = wal__session_database_open(import, source->name, 0, &database, error);
+    enum wal_status status = wal__session_database_open(
+        import, source->name, source->dialect != NULL ? source->path : NULL, 0, &database, error);
 
     if (status == WAL_OK && database != NULL) {
         status = wal__session_database_count(database, sessions, error);

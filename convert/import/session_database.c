@@ -20,6 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "convert/clients/client.h"
 #include "convert/source/source_name.h"
 #include "engine/base/error.h"
 #include "format/json/json_out.h"
@@ -100,9 +101,9 @@ static enum wal_status fail(const struct wal__session_database *database, int co
         return wal__no_memory(error);
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
-        return wal__fail(error, WAL_EBUSY,
-                         "another program has locked the database: import it again when that "
-                         "program has ended");
+        return wal__fail_at(error, WAL_EBUSY, EBUSY, NULL, 0,
+                            "another program has locked the database: import it again when that "
+                            "program has ended");
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
         return wal__fail(error, WAL_EBADJSON, "the database is damaged: %s",
@@ -410,13 +411,32 @@ static bool has_magic(const char *name)
     return is_match;
 }
 
+/* Sets *is_other to whether a client's file that is to have sessions has something else instead. */
+static int look_for_other(struct wal__session_database *database, const char *path, bool *is_other)
+{
+    const struct wal__client *client = NULL;
+    const char *below = NULL;
+    int64_t count = 0;
+    int code = SQLITE_OK;
+
+    if (path != NULL) {
+        client = wal__client_of_source(wal__dialect_opencode.name, path, &below);
+    }
+    if (client != NULL && wal__client_matches(client->roots, below)) {
+        code = run(database, "SELECT count(*) FROM sqlite_master", NULL, &count);
+    }
+    *is_other = count > 0;
+    return code;
+}
+
 enum wal_status wal__session_database_open(struct wal__import *import, const char *name,
-                                           int64_t since_ms,
+                                           const char *path, int64_t since_ms,
                                            struct wal__session_database **database,
                                            struct wal_error *error)
 {
     struct wal__session_database *opened;
     enum wal_status status = WAL_OK;
+    bool is_other = false;
     int code;
 
     *database = NULL;
@@ -439,10 +459,17 @@ enum wal_status wal__session_database_open(struct wal__import *import, const cha
     }
     if (code == SQLITE_OK && !opened->has[SESSION] && !opened->has[SESSION_2] &&
         !opened->has[MESSAGE] && opened->lack[0] == '\0') {
-        wal__session_database_close(opened);
-        return WAL_OK;
+        code = look_for_other(opened, path, &is_other);
+        if (code == SQLITE_OK && !is_other) {
+            wal__session_database_close(opened);
+            return WAL_OK;
+        }
     }
-    if (code == SQLITE_OK && !opened->has[MESSAGE] && !opened->has[MESSAGE_2]) {
+    if (code == SQLITE_OK && is_other) {
+        status = wal__fail(error, WAL_ESCHEMA,
+                           "the database is of another version: it has no table of sessions that "
+                           "is read");
+    } else if (code == SQLITE_OK && !opened->has[MESSAGE] && !opened->has[MESSAGE_2]) {
         status = wal__fail(error, WAL_ESCHEMA, "%s",
                            opened->lack[0] != '\0' ? opened->lack
                                                    : "the database has no table of messages");
@@ -1063,11 +1090,12 @@ bool wal__session_database_has(struct wal__session_database *database, const cha
 /* --- without SQLite ------------------------------------------------------- */
 
 enum wal_status wal__session_database_open(struct wal__import *import, const char *name,
-                                           int64_t since_ms,
+                                           const char *path, int64_t since_ms,
                                            struct wal__session_database **database,
                                            struct wal_error *error)
 {
     (void)import;
+    (void)path;
     (void)since_ms;
     *database = NULL;
     return has_ending(name)

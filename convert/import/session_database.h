@@ -25,11 +25,13 @@
 typedef enum wal_status wal__session_row_fn(void *ctx, const struct wal__session_dir_file *file,
                                             struct wal_slice json, struct wal_error *error);
 
-/* Opens the database; *database is NULL if the file is no database of sessions. With since_ms only
- * the rows count that were changed at that time or later. WAL_EBUSY: another program has locked it;
- * WAL_EBADJSON: it is damaged; WAL_ESCHEMA: it is of another version; WAL_EACCESS. */
+/* Opens the database; *database is NULL if the file is no database of sessions. `path` is that of
+ * the source if it is in a client's folder; else NULL. With since_ms only the rows count that were
+ * changed at that time or later. WAL_EBUSY: another program has locked it; WAL_EBADJSON: it is
+ * damaged; WAL_ESCHEMA: it is of another version, as one in which the client keeps its sessions and
+ * that has other tables alone is; WAL_EACCESS. */
 enum wal_status wal__session_database_open(struct wal__import *import, const char *name,
-                                           int64_t since_ms,
+                                           const char *path, int64_t since_ms,
                                            struct wal__session_database **database,
                                            struct wal_error *error) WAL_MUST_USE;
 void wal__session_database_close(struct wal__session_database *database);

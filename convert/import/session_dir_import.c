@@ -1019,8 +1019,8 @@ static void open_siblings(struct wal__session_dir *dir)
                                ? wal__import_path(&import->arena.arena, above, entry->d_name)
                                : NULL;
         if (name != NULL &&
-            wal__session_database_open(import, name, 0, &dir->siblings[dir->sibling_count], NULL) ==
-                WAL_OK &&
+            wal__session_database_open(import, name, NULL, 0, &dir->siblings[dir->sibling_count],
+                                       NULL) == WAL_OK &&
             dir->siblings[dir->sibling_count] != NULL) {
             dir->sibling_count++;
         }
@@ -1132,7 +1132,8 @@ enum wal_status wal__import_database(struct wal__import *import, const char *nam
     if (import->forced != NULL && import->forced != &wal__dialect_opencode) {
         return WAL_OK;
     }
-    status = wal__session_database_open(import, name, import->since_ms, &dir.database, error);
+    status = wal__session_database_open(import, name, import->placed != NULL ? path : NULL,
+                                        import->since_ms, &dir.database, error);
     *is_database = status != WAL_OK || dir.database != NULL;
     if (status != WAL_OK) {
         return wal__import_fail(import, name, status, error);

@@ -151,6 +151,24 @@ HOME=$work/linked-home AGENTWAL_STORE=$work/no-store code 1 agentwal adopt --yes
 grep -q 'a link that leads to no folder of its owner' "$work/stderr" || fail "a bad link"
 [ ! -e "$work/no-store" ] || fail "a bad link made a store"
 
+# A client's folder that cannot be read is named in the plan, and the others are imported.
+mkdir -p "$work/closed/.codex/sessions"
+cp -r "$HOME/.claude" "$work/closed/.claude"
+drop=()
+[ "$(id -u)" -ne 0 ] || drop=(setpriv --bounding-set=-all --inh-caps=-all)
+chmod 0 "$work/closed/.codex/sessions"
+if ! "${drop[@]}" ls "$work/closed/.codex/sessions" >/dev/null 2>&1; then
+    for answer in "" --yes; do
+        # shellcheck disable=SC2086
+        HOME=$work/closed AGENTWAL_STORE=$work/closed-store code 1 "${drop[@]}" \
+            agentwal adopt $answer </dev/null
+        grep -qxF "    $work/closed/.codex/sessions: Permission denied" "$work/stdout" ||
+            fail "a closed folder: $(cat "$work/stdout")"
+    done
+    grep -q "^$count sessions, " "$work/stdout" || fail "the rest: $(cat "$work/stdout")"
+fi
+chmod 700 "$work/closed/.codex/sessions"
+
 # The unit. A systemctl that only records its calls.
 mkdir "$work/bin"
 cat >"$work/bin/systemctl" <<EOF

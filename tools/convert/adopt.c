@@ -343,8 +343,13 @@ static bool is_any_read(const struct adopt *adopt)
 /* Keeps what the scan reports about sessions that cannot be read. */
 static int32_t keep_unread(void *ctx, const struct wal_import_report *report)
 {
+    const char *text = report->error->text;
+
     if (report->status == WAL_EVERSION) {
-        cli_texts_add(ctx, cli_slice(report->error->text));
+        cli_texts_add(ctx, cli_slice(text));
+    } else if (report->status != WAL_OK) {
+        cli_texts_add(
+            ctx, cli_slice(cli_keep(cli_format("%s: %s", (const char *)report->path.data, text))));
     }
     return 0;
 }
@@ -432,6 +437,18 @@ static void write_plan(const struct wal_import_client *client, const struct wal_
     wal__json_out_close_line(&json);
 }
 
+static void print_unread(const struct cli_texts *unread)
+{
+    for (size_t i = 0; i < unread->count && i < CONVERT_NAMES_MAX; i++) {
+        fputs("    ", stdout);
+        cli_print_name(stdout, cli_slice(unread->items[i]));
+        putchar('\n');
+    }
+    if (unread->count > CONVERT_NAMES_MAX) {
+        printf("    and %zu more that cannot be read\n", unread->count - CONVERT_NAMES_MAX);
+    }
+}
+
 static void print_plan(const struct adopt *adopt)
 {
     for (size_t i = 0; i < adopt->count; i++) {
@@ -447,9 +464,7 @@ static void print_plan(const struct adopt *adopt)
         convert_print_bytes(plan->bytes);
         putchar('\n');
         convert_print_left_out("    left out: ", plan);
-        for (size_t t = 0; t < adopt->unread[i].count; t++) {
-            printf("    %s\n", adopt->unread[i].items[t]);
-        }
+        print_unread(&adopt->unread[i]);
     }
     if (!adopt->cli->json) {
         fputs("store: ", stdout);
@@ -535,6 +550,7 @@ static int import_and_install(const struct adopt *adopt)
     run.exclude = adopt->store;
     run.is_verbose = adopt->is_verbose;
     run.hides_unread = !cli->json; /* the plan has them */
+    run.has_found_paths = true;
     convert_catch_signals();
     code = import_clients(adopt, &run);
     convert_end_interrupted(cli);

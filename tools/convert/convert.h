@@ -157,10 +157,11 @@ struct convert_run {
     const char *exclude; /* the store */
     bool is_verbose;     /* prints every source and every warning */
     bool prints_summary;
-    bool has_followed; /* the first import is complete */
-    bool is_full;      /* the store has no space; the import was stopped */
-    bool hides_unread; /* does not name clients whose sessions cannot be read */
-    int code;          /* exit code so far */
+    bool has_followed;    /* the first import is complete */
+    bool is_full;         /* the store has no space; the import was stopped */
+    bool hides_unread;    /* does not name clients whose sessions cannot be read */
+    bool has_found_paths; /* the command was not called with the paths */
+    int code;             /* exit code so far */
     struct progress progress;
     int64_t start_ms;
     struct wal_import_result total; /* to be imported, for the progress */

@@ -112,11 +112,11 @@ static void print_text(const struct cli *cli, const struct wal_import_report *re
     }
 }
 
-/* Whether the file was removed, replaced or is not for this user. */
+/* Whether the file was removed, replaced, is locked by its client or is not for this user. */
 static bool is_of_file(int number)
 {
     return number == EACCES || number == EPERM || number == ENOENT || number == ELOOP ||
-           number == ENOTDIR || number == ESTALE;
+           number == ENOTDIR || number == ESTALE || number == EBUSY;
 }
 
 /* An argument that cannot be read is a failure of the tool; below it, and for sessions that this
@@ -133,7 +133,9 @@ static int print_failure(const struct cli *cli, const struct wal_import_report *
     if (status == WAL_EVERSION || status == WAL_EOUTSIDE) {
         return cli_error(cli, CLI_NEGATIVE, report->path.data, "%s", report->error->text);
     }
-    code = cli_report_error(cli, report->path.data, status, report->error);
+    code = status == WAL_EBUSY && number == EBUSY
+               ? cli_error(cli, CLI_FAILED, report->path.data, "%s", report->error->text)
+               : cli_report_error(cli, report->path.data, status, report->error);
     if ((what & PRINT_ARGUMENT) == 0 && status == WAL_ETRASHED) {
         return CLI_OK;
     }
@@ -274,7 +276,7 @@ static void count_odd(struct convert_run *run, const struct wal_import_report *r
 /* Whether the path is one that the command was called with. */
 static bool is_argument(const struct convert_run *run, struct wal_slice path)
 {
-    for (uint32_t i = 0; i < run->path_count; i++) {
+    for (uint32_t i = 0; !run->has_found_paths && i < run->path_count; i++) {
         if (cli_slice_equal(run->paths[i], path)) {
             return true;
         }

@@ -533,7 +533,8 @@ def locked():
     db.db.execute("PRAGMA journal_mode = DELETE")
     db.db.execute("BEGIN EXCLUSIVE")
     db.db.execute("UPDATE session SET title = 'x'")
-    failed(home, "locked the database", code=3)
+    failed(home, "locked the database")
+    failed(home, "locked the database", path=home.path, code=3)
     db.db.execute("COMMIT")
     home.imports()
     assert list(home.sessions()) == [ses]
@@ -609,8 +610,17 @@ def another_schema():
     home = Home("views")
     db = Database(home.path, "CREATE VIEW session AS WITH RECURSIVE n(id) AS (SELECT 1 "
                   "UNION ALL SELECT id + 1 FROM n) SELECT id FROM n;")
-    assert "left out: 1 database" in home.imports().stderr.decode() + \
-        home.imports().stdout.decode()
+    failed(home, "no table of sessions that is read")
+    db.close()
+    # Of a database that a client keeps its sessions in; another one is left out, as is one that
+    # was not used yet.
+    home = Home("other_tables")
+    db = Database(home.path, "CREATE TABLE sessions (id text, body text)")
+    failed(home, "no table of sessions that is read")
+    os.rename(home.path, os.path.join(os.path.dirname(home.path), "cache.db"))
+    assert b"left out: 1 database" in home.imports().stdout
+    Database(home.path, "VACUUM").close()
+    assert b"left out: 2 databases" in home.imports().stdout
     db.close()
 
 

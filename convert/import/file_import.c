@@ -1156,7 +1156,8 @@ static enum wal_status report(const struct wal__import_file *file, enum wal_impo
         .duplicates = lines->known_lines + lines->batch.duplicates,
         .issues = lines->issues.items,
         .issue_count = (uint32_t)lines->issues.count,
-        .flags = file->has_other_id ? WAL_IMPORT_OTHER_ID : 0,
+        .flags = (file->has_other_id ? WAL_IMPORT_OTHER_ID : 0) |
+                 (lines->missing != NULL && lines->issues.count > 0 ? WAL_IMPORT_PARTIAL : 0),
         .bytes = file->size,
     };
 

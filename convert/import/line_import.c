@@ -710,13 +710,13 @@ static void report_anomalies(struct wal__import_lines *lines, const struct wal__
     enum wal__headers headers = lines->dialect->headers;
     bool is_first = piece->line == lines->probe->first;
 
+    if (is_first && lines->missing != NULL) {
+        add_issue(lines, piece, piece->offset, lines->missing);
+    }
     if (headers != WAL__HEADERS_NONE && is_first && !line->is_header && !line->is_preamble) {
         add_issue(lines, piece, piece->offset, "no header before it");
     } else if (headers == WAL__HEADERS_ONE && !is_first && line->is_header) {
         add_issue(lines, piece, piece->offset, "a second header");
-    }
-    if (is_first && lines->missing != NULL) {
-        add_issue(lines, piece, piece->offset, lines->missing);
     }
     if (line->has_newer_version) {
         add_issue(lines, piece, piece->offset, "the version is not known");

@@ -170,6 +170,7 @@ struct convert_run {
     uint64_t odd_files; /* in which the client's format is not followed */
     uint64_t odd_lines;
     uint64_t other_ids; /* sessions that could not have their id */
+    uint64_t partials;  /* files that lack what they go on from */
     uint64_t trashed;   /* sources of sessions in the trash */
     uint64_t unread;    /* clients whose sessions cannot be read */
     const struct wal_slice *paths;

@@ -145,8 +145,13 @@ static int print_failure(const struct cli *cli, const struct wal_import_report *
     return status == WAL_ENOTFILE || number != 0 ? CLI_FAILED : code;
 }
 
-static void print_flags(const struct cli *cli, const struct wal_import_report *report)
+static void print_flags(const struct cli *cli, const struct wal_import_report *report,
+                        unsigned what)
 {
+    if ((report->flags & WAL_IMPORT_PARTIAL) != 0 && (what & PRINT_ALL) == 0) {
+        cli_error(cli, CLI_OK, report->path.data, "its session lacks the beginning: %s",
+                  (const char *)report->issues[0].reason.data);
+    }
     if ((report->flags & WAL_IMPORT_CHANGED_VIEW) != 0) {
         cli_error(cli, CLI_OK, report->path.data,
                   "a view of session '%s' that was not only appended to; "
@@ -164,7 +169,7 @@ static void print_flags(const struct cli *cli, const struct wal_import_report *r
 static int print_import(const struct cli *cli, const struct wal_import_report *report,
                         unsigned what)
 {
-    print_flags(cli, report);
+    print_flags(cli, report, what);
     if (report->status != WAL_OK) {
         return print_failure(cli, report, what);
     }
@@ -263,14 +268,15 @@ static int32_t on_progress(void *ctx, struct wal_slice path, uint64_t done, uint
 static void count_odd(struct convert_run *run, const struct wal_import_report *report)
 {
     uint64_t last = 0;
+    uint64_t first = (report->flags & WAL_IMPORT_PARTIAL) != 0 ? 1 : 0;
 
-    for (uint64_t i = 0; i < report->issue_count; i++) {
+    for (uint64_t i = first; i < report->issue_count; i++) {
         uint64_t line = report->issues[i].line;
 
         run->odd_lines += line != 0 && line != last ? 1 : 0;
         last = line;
     }
-    run->odd_files += report->issue_count > 0 ? 1 : 0;
+    run->odd_files += report->issue_count > first ? 1 : 0;
 }
 
 /* Whether the path is one that the command was called with. */
@@ -293,7 +299,8 @@ static bool is_printed(const struct convert_run *run, const struct wal_import_re
     }
     return run->is_verbose || run->cli->json || report->status != WAL_OK ||
            (report->flags & WAL_IMPORT_CHANGED_VIEW) != 0 ||
-           ((report->flags & WAL_IMPORT_OTHER_ID) != 0 && run->other_ids <= CONVERT_NAMES_MAX);
+           ((report->flags & WAL_IMPORT_OTHER_ID) != 0 && run->other_ids <= CONVERT_NAMES_MAX) ||
+           ((report->flags & WAL_IMPORT_PARTIAL) != 0 && run->partials <= CONVERT_NAMES_MAX);
 }
 
 static int32_t on_report(void *ctx, const struct wal_import_report *report)
@@ -309,6 +316,7 @@ static int32_t on_report(void *ctx, const struct wal_import_report *report)
     run->trashed += report->status == WAL_ETRASHED ? 1 : 0;
     run->unread += report->status == WAL_EVERSION ? 1 : 0;
     run->other_ids += (report->flags & WAL_IMPORT_OTHER_ID) != 0 ? 1 : 0;
+    run->partials += (report->flags & WAL_IMPORT_PARTIAL) != 0 ? 1 : 0;
     if (what == 0) {
         count_odd(run, report);
     }
@@ -402,6 +410,11 @@ static void print_warnings(const struct convert_run *run)
         cli_error(cli, CLI_OK, NULL,
                   "%" PRIu64 " sessions have another id than their files state; -v lists them",
                   run->other_ids);
+    }
+    if (!run->is_verbose && run->partials > CONVERT_NAMES_MAX) {
+        cli_error(cli, CLI_OK, NULL,
+                  "%" PRIu64 " files go on from others that were not found; -v lists them",
+                  run->partials);
     }
 }
 

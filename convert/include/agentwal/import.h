@@ -71,7 +71,10 @@ enum wal_import_flag {
      * imported as another session. */
     WAL_IMPORT_CHANGED_VIEW = 1u << 0,
     /* The id that the source states is that of another session; the new session has another id. */
-    WAL_IMPORT_OTHER_ID = 1u << 1
+    WAL_IMPORT_OTHER_ID = 1u << 1,
+    /* The file goes on from a line of another one that is not there: the session is without what
+     * came before. The first issue says which. */
+    WAL_IMPORT_PARTIAL = 1u << 2
 };
 
 /* Flags of wal_import_options. */

@@ -183,9 +183,22 @@ texts b 'fork?' 'Fork.'
 texts c 'fork?' 'deeper?' 'Deeper.'
 agentwal --store "$store" show --json "$(uuid b)" |
     json "rows[0]['metadata']['partial'] == '$(uuid a)'"
-give "$home"
-grep -q "which was not found" "$work/stderr" || fail 'no second warning'
+code 0 agentwal --store "$store" import "$home"
+grep -q "its session lacks the beginning: it goes on .* $(uuid a), which was not found" \
+    "$work/stderr" || fail "no second warning: $(cat "$work/stderr")"
+! grep -q 'odd' "$work/stderr" || fail 'a line that its client wrote so is odd'
 back 'without the original'
+
+# Many of them are counted in one line.
+rm -rf "$home"
+for thread in {20..31}; do
+    put 5 "$thread" - a 3 'fork?'
+done
+begin
+code 0 agentwal --store "$store" import "$home"
+same 10 "$(grep -c 'lacks the beginning' "$work/stderr")" 'sessions that are named'
+grep -q ': 12 files go on from others that were not found; -v lists them$' "$work/stderr" ||
+    fail "$(cat "$work/stderr")"
 
 # Too short; then it has the line.
 rm -rf "$home"

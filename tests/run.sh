@@ -62,6 +62,7 @@ done
 [ "${#names[@]}" -eq 0 ] || left_out=
 
 deps_install "$deps_test"
+[ -z "${AGENTWAL_LONG-}" ] || deps_install "$deps_long"
 
 # What the tests of the Node.js package use: headers, and a compiler of types;
 # and those of the page: what drives a browser.

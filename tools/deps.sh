@@ -58,6 +58,14 @@ nodejs              deps_node
 npm                 deps_command npm
 "
 
+# shellcheck disable=SC2034
+deps_long="
+libfuse3-dev        deps_library fuse3 fuse3/fuse.h
+xfsprogs            deps_command mkfs.xfs
+btrfs-progs         deps_command mkfs.btrfs
+f2fs-tools          deps_command mkfs.f2fs
+"
+
 deps_command() {
     command -v "$1" >/dev/null 2>&1
 }

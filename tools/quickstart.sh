@@ -47,6 +47,7 @@ while [ $# -gt 0 ]; do
 done
 [ -e "$input" ] || quit 2 "$input: no such file or folder"
 [ -r "$input" ] || quit 2 "$input: cannot be read"
+[ -s "$input" ] || quit 2 "$input: is empty"
 if [ -n "$store" ] && [ -e "$store" ]; then
     quit 2 "$store: exists; name a new folder"
 fi

@@ -715,10 +715,12 @@ static enum wal_status import_open_file(struct wal__import *import, int fd,
                                         struct wal_error *error)
 {
     bool is_view = false;
-    bool is_session = true;
+    struct stat stat;
+    /* A client may have made the file and written nothing yet. */
+    bool is_session = source->is_any_file || fstat(fd, &stat) != 0 || stat.st_size > 0;
     enum wal_status status = wal__import_view(import, fd, source->name, &is_view, error);
 
-    if (status == WAL_OK && !is_view && source->must_be_session) {
+    if (status == WAL_OK && !is_view && is_session && source->must_be_session) {
         status = tree_is_session(import, fd, source->path, &is_session, error);
     }
     if (status == WAL_OK && !is_session) {

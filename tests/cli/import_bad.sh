@@ -21,7 +21,8 @@ row s1 1 'title \u001b[31m\u0007 end' >"$project/$evil.jsonl"
     printf '{"type":"summary","summary":"\\u001b]0;x\\u0007","leafUuid":"u"}\n'
     row s2 1 'text'
 } >"$project/s2.jsonl"
-: >"$project/$(printf 'none\033[0m').jsonl"
+echo '{"type":"system","uuid":"n1","parentUuid":null,"sessionId":"none"}' \
+    >"$project/$(printf 'none\033[0m').jsonl"
 # A row of an unknown version and of an unknown type: kept as they are.
 {
     row s3 1 'hello'

@@ -93,8 +93,8 @@ printf 'hello\nworld\n' >plain.txt
 run 0 plain ../plain.txt
 whole
 : >empty.jsonl
-run 0 empty ../empty.jsonl
-whole
+run 2 empty ../empty.jsonl
+refuses 'empty.jsonl: is empty'
 
 # What cannot be read, and wrong arguments.
 run 2 missing /nowhere/session.jsonl

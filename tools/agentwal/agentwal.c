@@ -66,10 +66,11 @@ static const struct verb verbs[] = {
      .summary = "Import session files, or all session files below directories",
      .text = "A file becomes a session and a line an entry. Of a directory, the session files\n"
              "of Claude Code, Codex, pi and OpenCode are imported by their paths, and other\n"
-             "files of lines by their content; credentials, settings and everything else are\n"
-             "left out and counted. A repeated import adds only what is new, from whichever\n"
-             "directory. The store is created if it does not exist. A bundle, which agentwal\n"
-             "bundle wrote, gives its sessions back with everything they have.\n",
+             "files of lines by their content; credentials, settings, empty files and\n"
+             "everything else are left out and counted. A repeated import adds only what is\n"
+             "new, from whichever directory. The store is created if it does not exist. A\n"
+             "bundle, which agentwal bundle wrote, gives its sessions back with everything\n"
+             "they have.\n",
      .options = {{"--dialect NAME", "the format of the files; auto recognises it"},
                  {"--all-files", "import every file below a directory"},
                  {"--follow", "then import what changes, until interrupted"},

@@ -63,7 +63,10 @@ static void add_session(struct reading *reading, const struct wal_session_info *
 {
     struct retain_plan *plan = reading->plan;
     size_t rank = plan->count;
-    struct wal_slice title = info->title.size > 0 ? info->title : info->first_text;
+    char text[CLI_TEXT_MAX];
+    struct wal_slice title = info->title.size > 0
+                                 ? info->title
+                                 : cli_session_first_text(reading->cli->store, info, text);
     bool is_fork = (info->flags & WAL_SESSION_FORK) != 0;
     char *parent = cli_alloc((size_t)info->parent_id.size + 2);
 

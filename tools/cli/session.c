@@ -24,12 +24,14 @@
 #include "engine/base/directory.h"
 #include "engine/base/heap.h"
 #include "format/bytes/bytes.h"
+#include "format/payload/first_text.h"
 
 enum {
     WHOLE_SIZE = 12,   /* ids up to this size are printed complete */
     LINEAGE_MAX = 100, /* forks whose client is looked up */
     TITLE_WIDTH_MIN = 30,
-    TITLE_NAME_MAX = 255 /* bytes of a file's name */
+    TITLE_NAME_MAX = 255, /* bytes of a file's name */
+    FIRST_ENTRIES = 64    /* among which the first message is; as the engine's */
 };
 
 /* --- accepting ------------------------------------------------------------ */
@@ -939,16 +941,54 @@ char *cli_session_file(const struct wal_session_info *info)
     return NULL;
 }
 
-struct wal_slice cli_session_title(const struct wal_session_info *info, char text[CLI_TEXT_MAX])
+struct wal_slice cli_session_first_text(struct wal_store *store,
+                                        const struct wal_session_info *info,
+                                        char text[CLI_TEXT_MAX])
 {
+    struct wal_entry_cursor_options options = WAL_INIT(wal_entry_cursor_options);
+    struct wal_entry entry = WAL_INIT(wal_entry);
+    struct wal_slice first = info->first_text;
+    struct wal_entry_cursor *cursor = NULL;
+    struct wal_session *session = NULL;
+    size_t size;
+
+    options.flags = WAL_ENTRY_CURSOR_REDACTED;
+    if (first.size > 0 || info->entries == 0 ||
+        wal_session_open(store, info->id, &session, NULL) != WAL_OK ||
+        wal_entry_cursor_open(session, &options, &cursor, NULL) != WAL_OK) {
+        wal_session_close(session);
+        return first;
+    }
+    static_assert((size_t)CLI_TEXT_MAX >= (size_t)WAL__FIRST_TEXT_MAX, "a first text fits");
+    for (int i = 0; i < FIRST_ENTRIES && wal_entry_cursor_next(cursor, &entry, NULL) == WAL_OK;
+         i++) {
+        struct wal__span payload = {entry.payload.data, (size_t)entry.payload.size};
+
+        if ((entry.flags & WAL_ENTRY_REDACTED) != 0) {
+            first = cli_slice("(redacted)");
+        } else if (wal__first_text(payload, (uint8_t *)text, &size)) {
+            first = (struct wal_slice){text, size};
+            break;
+        }
+    }
+    wal_entry_cursor_close(cursor);
+    wal_session_close(session);
+    return first;
+}
+
+struct wal_slice cli_session_title(struct wal_store *store, const struct wal_session_info *info,
+                                   char text[CLI_TEXT_MAX])
+{
+    struct wal_slice first;
     struct wal__source source;
     const char *slash;
 
     if (info->title.size > 0) {
         return info->title;
     }
-    if (info->first_text.size > 0) {
-        return info->first_text;
+    first = cli_session_first_text(store, info, text);
+    if (first.size > 0) {
+        return first;
     }
     if (!wal__source_parse(info->source, &source)) {
         return cli_slice("(no messages)");
@@ -966,10 +1006,11 @@ static void put_title(struct table *table, struct wal_store *store,
     struct wal_session_move move = WAL_INIT(wal_session_move);
     bool has_host = get_move(store, info, &move) && move.host[0] != '\0';
     char text[CLI_TEXT_MAX];
-    char *title = cli_format(
-        "%s%s%s%s%s%.*s", (info->flags & WAL_SESSION_DAMAGED) != 0 ? "[damaged] " : "",
-        (info->flags & WAL_SESSION_MOVED) != 0 ? "[moved" : "", has_host ? " to " : "", move.host,
-        (info->flags & WAL_SESSION_MOVED) != 0 ? "] " : "", WAL_ARG(cli_session_title(info, text)));
+    char *title =
+        cli_format("%s%s%s%s%s%.*s", (info->flags & WAL_SESSION_DAMAGED) != 0 ? "[damaged] " : "",
+                   (info->flags & WAL_SESSION_MOVED) != 0 ? "[moved" : "", has_host ? " to " : "",
+                   move.host, (info->flags & WAL_SESSION_MOVED) != 0 ? "] " : "",
+                   WAL_ARG(cli_session_title(store, info, text)));
 
     table_put(table, cli_slice(title));
     free(title);

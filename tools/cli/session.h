@@ -105,9 +105,16 @@ bool cli_session_has_text(const struct wal_session_info *info, struct wal_slice 
  * frees it. NULL: there is none. */
 char *cli_session_file(const struct wal_session_info *info);
 
-/* Returns the title, or for a session without one its first message, or the name of its file, which
- * is put into `text`. */
-struct wal_slice cli_session_title(const struct wal_session_info *info, char text[CLI_TEXT_MAX]);
+/* Returns the first message of a session: of one whose first message was redacted, the next that
+ * was not, which is put into `text`, or "(redacted)". Empty: it has no message of a user. */
+struct wal_slice cli_session_first_text(struct wal_store *store,
+                                        const struct wal_session_info *info,
+                                        char text[CLI_TEXT_MAX]);
+
+/* Returns the title, or for a session without one that text, or the name of its file, which is put
+ * into `text`. */
+struct wal_slice cli_session_title(struct wal_store *store, const struct wal_session_info *info,
+                                   char text[CLI_TEXT_MAX]);
 
 /* Puts the title of the session with an id into a table; empty when there is none. */
 void cli_session_put_title_of(struct table *table, struct wal_store *store, struct wal_slice id);

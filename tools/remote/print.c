@@ -144,7 +144,7 @@ int32_t remote_print_session(void *ctx, const uint8_t uuid[16], const char *host
     printf("  %.13s  %s  ", updated, host);
     cli_print_text(stdout, session->cwd, 0, false);
     fputs(session->cwd.size > 0 ? "  " : "", stdout);
-    cli_print_text(stdout, cli_session_title(session, text), TITLE_WIDTH, false);
+    cli_print_text(stdout, cli_session_title(NULL, session, text), TITLE_WIDTH, false);
     fputs((session->flags & WAL_SESSION_MOVED) != 0 ? "  [moved]\n" : "\n", stdout);
     return cli_output_failed();
 }

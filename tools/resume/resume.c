@@ -146,7 +146,7 @@ static const char *put(char **at, struct wal_slice text)
 static void add_row(struct resume_list *list, const struct wal_session_info *info)
 {
     char text[CLI_TEXT_MAX];
-    struct wal_slice title = cli_session_title(info, text);
+    struct wal_slice title = cli_session_title(list->store, info, text);
     const struct wal_slice folded[] = {title, info->first_text, info->cwd, info->project, info->id};
     size_t size = 4 + (size_t)(info->id.size + title.size + info->cwd.size + info->source.size);
     struct resume_row *row;

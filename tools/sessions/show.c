@@ -289,10 +289,11 @@ static void print_time(const char *name, int64_t unix_ms)
 static void print_session(const struct cli *cli, const struct session_details *session_details)
 {
     const struct wal_session_info *info = &session_details->info;
+    char text[CLI_TEXT_MAX];
 
     print_id("session", info->id);
     print_title(cli, "title", info->title);
-    print_title(cli, "begins", info->first_text);
+    print_title(cli, "begins", cli_session_first_text(cli->store, info, text));
     print_field("directory", info->cwd);
     print_field("project", info->project);
     print_id("parent", info->parent_id);

@@ -294,13 +294,14 @@ void shown_session(struct shown *shown, struct wal_store *store,
     struct wal__json_out *json = shown->json;
     char *resume = shown_resume(shown->cli, info);
     char client[CLI_CLIENT_SIZE];
+    char text[CLI_TEXT_MAX];
 
     cli_session_client(store, info, client);
     wal__json_out_open(json, '{');
     cli_json_member_text(json, "id", info->id);
     wal__json_out_member_count(shown->json, "number", info->number);
     shown_member(shown, "title", info->title);
-    shown_member(shown, "text", info->first_text);
+    shown_member(shown, "text", cli_session_first_text(store, info, text));
     shown_member(shown, "cwd", info->cwd);
     shown_member(shown, "projectId", info->project);
     cli_json_member_text(json, "client", cli_slice(client));

@@ -378,14 +378,14 @@ static enum wal_status list_sessions(struct usage *usage, struct wal_store *stor
 
         cli_session_client(store, &list.info, client);
         session = CLI_PUSH(usage->sessions, usage->session_count, usage->session_capacity);
-        *session =
-            (struct usage_session){.number = list.info.number,
-                                   .id = cli_copy_slice(list.info.id),
-                                   .title = cli_copy_slice(list.info.title),
-                                   .label = cli_copy_slice(cli_session_title(&list.info, label)),
-                                   .cwd = cli_copy_slice(list.info.cwd),
-                                   .project = cli_copy_slice(list.info.project),
-                                   .client = cli_copy_slice(cli_slice(client))};
+        *session = (struct usage_session){
+            .number = list.info.number,
+            .id = cli_copy_slice(list.info.id),
+            .title = cli_copy_slice(list.info.title),
+            .label = cli_copy_slice(cli_session_title(store, &list.info, label)),
+            .cwd = cli_copy_slice(list.info.cwd),
+            .project = cli_copy_slice(list.info.project),
+            .client = cli_copy_slice(cli_slice(client))};
         if (list.info.documents > 0) {
             (void)number_of(with_documents, session->id);
         }

@@ -218,7 +218,8 @@ wal_import_client(uint32_t index, struct wal_import_client *client, struct wal_e
 WAL_API const char *wal_import_left_out_name(uint32_t kind);
 
 /*
- * Imports one source: a file, or a session directory. options and result may be null.
+ * Imports one source: a file, or a session directory. A file of 0 bytes is left out, but with
+ * WAL_IMPORT_ALL_FILES or WAL_IMPORT_OTHER_FILES. options and result may be null.
  *
  * Errors: the first failure that was reported: WAL_ENOTFOUND for the path or the dialect;
  * WAL_ENOTFILE for a directory that is not that of a session, and for neither a file nor a

@@ -34,6 +34,23 @@ if grep -q '"redaction"' stdout; then
     fail "a redaction that was undone is exported"
 fi
 
+# A session without a title is listed by its first message that is shown.
+agentwal create --id plain >/dev/null
+printf '{"id":"%s","type":"message","payload":{"role":"user","content":"text %s"}}\n' \
+    p1 p1 p2 p2 | agentwal append plain >/dev/null
+listed() {
+    same "$1" "$(agentwal list | sed -n 's/^plain .*  //p')" "$2"
+}
+listed "text p1" "the first message"
+agentwal redact plain p1 >/dev/null
+listed "text p2" "the next message"
+code 0 agentwal show plain
+grep -q '^begins  *text p2$' stdout || fail "show: $(cat stdout)"
+agentwal redact plain p2 >/dev/null
+listed "(redacted)" "no message is shown"
+agentwal redact --undo plain p1 >/dev/null
+listed "text p1" "the message is shown again"
+
 # What was erased is gone.
 code 0 agentwal redact demo m2 --erase
 if grep -q '^undo: ' stdout; then

@@ -260,17 +260,22 @@ KIT_TEST(import_file__text_of_no_dialect_is_lines)
     assert_int_equal(seen.last.lines, 2);
 }
 
-KIT_TEST(import_file__empty_file_is_an_empty_session)
+/* Unless every file is a source: then it comes back. */
+KIT_TEST(import_file__empty_file_is_left_out)
 {
+    const struct wal_import_options all = {.struct_size = sizeof(all),
+                                           .flags = WAL_IMPORT_ALL_FILES};
     struct wal_store *store = kit_store();
     struct wal_import_result result;
     struct seen seen = {.reports = 0};
 
     kit_write_file("empty.jsonl", "", 0);
     must_import(store, "empty.jsonl", &seen, &result);
+    assert_int_equal(result.sessions, 0);
+    assert_int_equal(result.left_out[WAL_IMPORT_OTHERS], 1);
+    assert_int_equal(seen.reports, 0);
+    assert_ok(wal_import_file(store, kit_text("empty.jsonl"), &all, &result, NULL));
     assert_int_equal(result.sessions, 1);
-    assert_int_equal(result.appended, 0);
-    assert_int_equal(seen.last.lines, 0);
 }
 
 KIT_TEST(import_file__truncated_line_is_an_issue)

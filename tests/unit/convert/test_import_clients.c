@@ -620,7 +620,8 @@ KIT_TEST(identity__file_that_names_no_session)
     struct wal_store *store = kit_store();
 
     add_text("home", ".claude/projects/p/" ID_1 ".jsonl", row);
-    add_text("home", ".claude/projects/p/" ID_2 ".jsonl", "");
+    add_text("home", ".claude/projects/p/" ID_2 ".jsonl", row);
+    add_text("home", ".claude/projects/p/empty.jsonl", "");
     assert_int_equal(import(store, "home", 0, NULL).sessions, 2);
     assert_int_equal(import(store, "home/.claude", 0, NULL).appended, 0);
     assert_int_equal(count_sessions(store), 2);

@@ -539,8 +539,7 @@ static struct other start_other(void)
     int back[2];
 
     assert_true(pipe(there) == 0 && pipe(back) == 0);
-    other.process = fork();
-    assert_true(other.process >= 0);
+    other.process = kit_start_process();
     if (other.process == 0) {
         (void)close(there[1]); /* it ends when this process does */
         (void)close(back[0]);

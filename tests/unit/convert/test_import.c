@@ -1404,7 +1404,7 @@ KIT_TEST(follow__several_processes_add_nothing_twice)
 
     make_folder(PROJECT);
     kit_close(kit_store());
-    child = fork();
+    child = kit_start_process();
     if (child == 0) {
         store = kit_store();
         follow = follow_path(store, "home");

@@ -752,8 +752,7 @@ KIT_TEST(shared__processes_put_the_same)
 
     kit_close(kit_store());
     for (uint32_t i = 0; i < WRITERS; i++) {
-        children[i] = fork();
-        assert_true(children[i] >= 0);
+        children[i] = kit_start_process();
         if (children[i] == 0) {
             struct wal_store *store = kit_store();
 
@@ -783,7 +782,7 @@ KIT_TEST(shared__child_of_fork_cannot_use_handles)
     pid_t child;
 
     assert_ok(wal_blob_put(store, kit_text("x"), digest, &error));
-    child = fork();
+    child = kit_start_process();
     if (child == 0) {
         enum wal_status put = wal_blob_put(store, kit_text("y"), digest, &error);
         enum wal_status opened = wal_blob_open(store, digest, &blob, &error);

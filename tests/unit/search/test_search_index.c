@@ -458,7 +458,7 @@ KIT_TEST(index__of_what_was_erased)
 /* Makes the index in another process, again and again if it is removed. */
 static pid_t start_maker(int count)
 {
-    pid_t child = fork();
+    pid_t child = kit_start_process();
 
     if (child == 0) {
         for (int i = 0; i < count; i++) {
@@ -578,7 +578,7 @@ KIT_TEST(index__of_a_segment_that_is_replaced_during_the_search)
 static int search_with_limit(uint64_t bytes)
 {
     const struct rlimit limit = {.rlim_cur = (rlim_t)bytes, .rlim_max = (rlim_t)bytes};
-    pid_t child = fork();
+    pid_t child = kit_start_process();
     int result = 0;
 
     if (child == 0) {

@@ -243,8 +243,7 @@ KIT_TEST(claim__more_processes_than_table_slots)
 
     assert_true(tally != MAP_FAILED);
     for (int i = 0; i < PROCESSES; i++) {
-        children[i] = fork();
-        assert_true(children[i] >= 0);
+        children[i] = kit_start_process();
         if (children[i] == 0) {
             claim_and_wait(tally, i);
         }

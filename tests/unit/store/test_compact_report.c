@@ -573,7 +573,7 @@ KIT_TEST(locked__by_another_process)
 
     assert_int_equal(pipe(pipes.begun), 0);
     assert_int_equal(pipe(pipes.ended), 0);
-    child = fork();
+    child = kit_start_process();
     if (child == 0) {
         _exit(compact_in_child(&pipes));
     }

@@ -809,7 +809,7 @@ KIT_TEST(close__locks_descriptors_and_threads_are_released)
         expect_busy(store, 2);
         assert_int_equal(count_names("/proc/self/fd"), descriptors);
         assert_int_equal(count_names("/proc/self/task"), threads);
-        child = fork();
+        child = kit_start_process();
         if (child == 0) {
             _exit(can_use() ? 0 : 1);
         }
@@ -1059,7 +1059,7 @@ KIT_TEST(close__in_a_child)
 
         open_each(store, session, flags, handles);
         assert_ok(wal_session_claim(session, NULL));
-        child = fork();
+        child = kit_start_process();
         if (child == 0) {
             bool good = wal_close(store, NULL) == WAL_EFORKED && each_returns(handles, WAL_EFORKED);
 
@@ -1088,7 +1088,7 @@ KIT_TEST(close__in_a_child_after_the_parent_closed)
         open_each(store, session, flags, handles);
         wal_session_close(session);
         expect_busy(store, kinds(flags));
-        child = fork();
+        child = kit_start_process();
         if (child == 0) {
             bool good = each_returns(handles, WAL_EFORKED);
 

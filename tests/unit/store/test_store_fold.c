@@ -241,7 +241,7 @@ KIT_TEST(fold__fork_of_a_deleted_session_is_read)
 /* In a process that dies then, which leaves the tail without an index file. */
 static void append_and_die(const char *path, struct wal_slice payload, uint32_t count)
 {
-    pid_t child = fork();
+    pid_t child = kit_start_process();
     int status = -1;
 
     if (child == 0) {

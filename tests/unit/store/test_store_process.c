@@ -70,7 +70,7 @@ static void wait_for_start(struct stress_shared *stress_shared, int count)
 static pid_t start_process(struct stress_process stress_process, stress_process_fn *act, bool reads,
                            int count)
 {
-    pid_t child = fork();
+    pid_t child = kit_start_process();
 
     if (child != 0) {
         assert_true(child > 0);
@@ -152,7 +152,7 @@ static void stress_handle_close(struct stress_handle *stress_handle)
 /* A process that only has the store open. */
 static pid_t stress_start_holder(struct stress_shared *stress_shared)
 {
-    pid_t child = fork();
+    pid_t child = kit_start_process();
 
     if (child == 0) {
         struct stress_handle stress_handle;
@@ -398,8 +398,7 @@ KIT_TEST(processes__append_in_turn)
     assert_int_equal(pipe(pipes[0]), 0);
     assert_int_equal(pipe(pipes[1]), 0);
     for (int i = 0; i < 2; i++) {
-        children[i] = fork();
-        assert_true(children[i] >= 0);
+        children[i] = kit_start_process();
         if (children[i] == 0) {
             _exit(append_in_turns(pipes[i][0], pipes[1 - i][1], i, TURNS));
         }
@@ -469,8 +468,7 @@ KIT_TEST(processes__append_concurrently)
     char id[32];
 
     for (int i = 0; i < PROCESSES; i++) {
-        children[i] = fork();
-        assert_true(children[i] >= 0);
+        children[i] = kit_start_process();
         if (children[i] == 0) {
             _exit(append_to_both(i, COUNT));
         }
@@ -613,7 +611,7 @@ static void append_and_fork(int waits_fd, int count_fd, int round)
 {
     struct wal_store *store = kit_open("store", 0);
     struct wal_session *session = kit_session(store, "s");
-    pid_t child = fork();
+    pid_t child = kit_start_process();
 
     WAL__ASSERT(child >= 0);
     if (child == 0) {

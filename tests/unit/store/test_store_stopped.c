@@ -175,8 +175,7 @@ static void fork_waiting(void)
         }
         assert_int_equal(pipe(orders), 0);
         assert_int_equal(pipe(reached), 0);
-        waiting[i].process = fork();
-        assert_true(waiting[i].process >= 0);
+        waiting[i].process = kit_start_process();
         if (waiting[i].process == 0) {
             (void)close(orders[1]);
             wait_for_order(orders[0], reached[1]);

@@ -293,7 +293,7 @@ KIT_TEST(tail__writers_new_segments_and_compaction)
 
     kit_close(store);
     for (int i = 0; i <= WRITERS; i++) {
-        children[i] = fork();
+        children[i] = kit_start_process();
         if (children[i] == 0) {
             (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
         }

@@ -30,6 +30,8 @@ DISK_SIZE = 1 << 30
 WRITERS = 3
 CUTS = 6
 KILLS_SECONDS = 5  # of a store: it is no larger then than a quarter of the disk
+# One of the writers is in a namespace of process ids, as in a container.
+CONTAINER = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child")
 SIZES = (10, 10, 300, 300, 300, 5000, 40000)
 
 # Name, what makes it, options of its mount.
@@ -97,7 +99,8 @@ class Writers:
         while not self.ends.is_set():
             level = self.random.choice(("durable", "durable", "written"))
             process = subprocess.Popen(
-                [AGENTWAL, "--store", self.store, "append", "--create", "--each", "--json",
+                [*(CONTAINER if number == 0 else ()),
+                 AGENTWAL, "--store", self.store, "append", "--create", "--each", "--json",
                  "--durability", level, "session-%d" % number],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
             with self.lock:

@@ -95,10 +95,11 @@ struct wal__io {
     enum wal_status (*map)(void *ctx, struct wal__file *file, uint64_t size, bool writable,
                            void **at, int *sys_errno);
     void (*unmap)(void *ctx, void *at, uint64_t size);
-    /* Faults in a part of a map, so that an unreadable page is WAL_EIO now and not SIGBUS later.
+    /* Faults in the pages of a part of a map, so that an unreadable one is WAL_EIO now and not
+     * SIGBUS later.
      * WAL_EINVAL if the system lacks the call: use pread. */
     enum wal_status (*populate)(void *ctx, const void *at, uint64_t size, int *sys_errno);
-    /* Faults in a part of a writable map, whole pages, so that stores to it do not fault. Fails
+    /* Faults in the pages of a part of a writable map, so that stores to it do not fault. Fails
      * where they would raise SIGBUS. NULL: not supported. */
     enum wal_status (*populate_writable)(void *ctx, void *at, uint64_t size, int *sys_errno);
     /* Returns whether what is written in the file can be written again without space. NULL where
@@ -106,7 +107,8 @@ struct wal__io {
     bool (*writes_in_place)(void *ctx, struct wal__file *file);
     /* Asks for that, of a file that is empty yet; best effort. NULL: not supported. */
     void (*set_in_place)(void *ctx, struct wal__file *file);
-    /* Unmaps whole pages of a map until they are touched again. NULL where populate_writable is. */
+    /* Unmaps the pages of a part of a map, but the last unless the part ends with it, until they
+     * are touched again. NULL where populate_writable is. */
     void (*evict)(void *ctx, void *at, uint64_t size);
     /* Sets the lock of one byte, owned by the open file description, not by the process. Never
      * waits: WAL_ELOCKED when another one conflicts. */

@@ -470,12 +470,21 @@ static enum wal_status file_map(void *ctx, struct wal__file *file, uint64_t size
     return WAL_OK;
 }
 
+/* Returns what precedes the address in its page, which the kernel has of 4 to 64 KiB: madvise(2)
+ * takes no other beginning. It rounds the size up. */
+static size_t before_in_page(const void *at)
+{
+    return (uintptr_t)at % (uintptr_t)sysconf(_SC_PAGESIZE);
+}
+
 static enum wal_status file_populate(void *ctx, const void *at, uint64_t size, int *sys_errno)
 {
+    size_t before = before_in_page(at);
     int result;
 
     (void)ctx;
-    WAL__RETRY_EINTR(result, madvise((void *)(uintptr_t)at, (size_t)size, MADV_POPULATE_READ));
+    WAL__RETRY_EINTR(result, madvise((uint8_t *)(uintptr_t)at - before, (size_t)size + before,
+                                     MADV_POPULATE_READ));
     if (result == 0) {
         return WAL_OK;
     }
@@ -485,10 +494,12 @@ static enum wal_status file_populate(void *ctx, const void *at, uint64_t size, i
 
 static enum wal_status file_populate_writable(void *ctx, void *at, uint64_t size, int *sys_errno)
 {
+    size_t before = before_in_page(at);
     int result;
 
     (void)ctx;
-    WAL__RETRY_EINTR(result, madvise(at, (size_t)size, MADV_POPULATE_WRITE));
+    WAL__RETRY_EINTR(result,
+                     madvise((uint8_t *)at - before, (size_t)size + before, MADV_POPULATE_WRITE));
     return result_status(result, sys_errno);
 }
 
@@ -506,8 +517,14 @@ static void file_set_in_place(void *ctx, struct wal__file *file)
 
 static void file_evict(void *ctx, void *at, uint64_t size)
 {
+    uint8_t *begin = (uint8_t *)at - before_in_page(at);
+    uint8_t *end = (uint8_t *)at + size;
+
     (void)ctx;
-    (void)madvise(at, (size_t)size, MADV_DONTNEED);
+    end -= before_in_page(end);
+    if (begin < end) {
+        (void)madvise(begin, (size_t)(end - begin), MADV_DONTNEED);
+    }
 }
 
 static void file_unmap(void *ctx, void *at, uint64_t size)

@@ -202,7 +202,6 @@ uint32_t wal__guarded_map_losses(void)
 /* --- writing through a map ---------------------------------------------- */
 
 enum {
-    MAP_PAGE = 4096,
     POPULATE_SIZE = 64 * 1024, /* ahead of what is written */
     PREPARE_SIZE = 32 * 1024,  /* less than this is left: prepare */
     KEEP_SIZE = 256 * 1024,    /* written, before pages are unmapped */
@@ -249,10 +248,9 @@ static uint64_t coarse_now_ns(void)
 static bool populate(struct wal__write_map *map, const struct wal__io *io, uint64_t from,
                      uint64_t end, uint64_t now)
 {
-    uint64_t to = end / MAP_PAGE * MAP_PAGE + POPULATE_SIZE;
+    uint64_t to = end + POPULATE_SIZE;
     int ignored = 0;
 
-    from = from / MAP_PAGE * MAP_PAGE;
     to = to < map->size ? to : map->size;
     if (end > to || io->populate_writable(io->ctx, map->at + from, to - from, &ignored) != WAL_OK) {
         return false;
@@ -289,11 +287,10 @@ static bool map_target(struct wal__write_map *map, const struct wal__io *io,
     return true;
 }
 
-/* With the mutex: unmaps the pages before `end`, at least `least` bytes. */
+/* With the mutex: unmaps the pages before `end`, if at least `least` bytes are written. */
 static void evict_written(struct wal__write_map *map, const struct wal__io *io, uint64_t end,
                           uint64_t least)
 {
-    end = end / MAP_PAGE * MAP_PAGE;
     if (end >= map->kept + least) {
         io->evict(io->ctx, map->at + map->kept, end - map->kept);
         map->kept = end;
@@ -393,7 +390,7 @@ void wal__write_map_keep(struct wal__write_map *map, const struct wal__io *io, u
 void wal__write_map_evict(struct wal__write_map *map, const struct wal__io *io)
 {
     if (atomic_load(&map->populated) != 0 && pthread_mutex_trylock(&map->mutex) == 0) {
-        evict_written(map, io, atomic_load(&map->written), MAP_PAGE);
+        evict_written(map, io, atomic_load(&map->written), 1);
         pthread_mutex_unlock(&map->mutex);
     }
 }

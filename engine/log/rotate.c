@@ -48,7 +48,7 @@ enum {
     SHARE_LEAST = 64,             /* of the log: no segment is smaller than this part */
     SHARE_UNUSED = 32,            /* no more than this part is left unused */
     UNUSED_MAX = 2 * 1024 * 1024, /* or this */
-    PAGE_SIZE = 4096,             /* what holes are rounded to */
+    HOLE_ALIGN = 4096,            /* what holes are rounded to */
     RESERVE_SIZE = 16 * 1024,     /* of each segment: wal__log_reserve */
     MARK_SIZE_MAX = 4096 + 256,   /* a commit mark, aligned */
     SEAL_SIZE_MAX = WAL__FRAME_SIZE + WAL__FRAME_SIZE + WAL__SEAL_SIZE + WAL__TRAILER_SIZE
@@ -448,8 +448,8 @@ void wal__prealloc_punch(const struct wal__log *log, struct wal__segment *segmen
     const struct wal__io *io = log->env->io;
     int ignored = 0;
 
-    from = wal__align_up(from, PAGE_SIZE);
-    to = to / PAGE_SIZE * PAGE_SIZE;
+    from = wal__align_up(from, HOLE_ALIGN);
+    to = to / HOLE_ALIGN * HOLE_ALIGN;
     if (from < to && segment->file != NULL) {
         (void)!io->punch(io->ctx, segment->file, from, to - from, &ignored);
     }

@@ -35,8 +35,7 @@ enum {
     ZEROS_SIZE = 32 * 1024,
     HEAD_SIZE = 16384, /* header and, nearly always, all of OPEN */
     READAHEAD_SIZE = 1024 * 1024,
-    WINDOW_SIZE = 64 * 1024, /* stays in the processor's caches */
-    PAGE_SIZE = 4096
+    WINDOW_SIZE = 64 * 1024 /* stays in the processor's caches */
 };
 
 static const uint8_t zeros[ZEROS_SIZE];
@@ -626,9 +625,6 @@ static enum wal_status populate(struct wal__segment_reader *reader, uint64_t fro
         end + reader->readahead_size < capacity ? end + reader->readahead_size : capacity;
     enum wal_status status;
 
-    from = from / PAGE_SIZE * PAGE_SIZE;
-    ahead = (ahead + PAGE_SIZE - 1) / PAGE_SIZE * PAGE_SIZE;
-    end = (end + PAGE_SIZE - 1) / PAGE_SIZE * PAGE_SIZE;
     WAL__ASSERT(from <= end && end <= ahead);
     status = io->populate(io->ctx, reader->map + from, ahead - from, &reader->sys_errno);
     if (status == WAL_OK) {

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -451,6 +452,28 @@ TEST_WITH(io_posix__no_free_descriptor_is_not_a_dead_process, enter, leave)
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
     assert_true(self == UINT64_MAX);
     assert_true(dead == 0);
+}
+
+/* -------------------------------------------------------------- pages --- */
+
+/* The caller need not know the size of a page. */
+TEST(io_posix__parts_of_pages_are_populated_and_evicted)
+{
+    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    uint8_t *at = mmap(NULL, 4 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    int sys_errno = 0;
+
+    assert_true(at != MAP_FAILED);
+    assert_ok(io->populate(NULL, at + 100, page, &sys_errno));
+    assert_ok(io->populate_writable(NULL, at + page - 1, 2, &sys_errno));
+    memset(at, 0xa5, 4 * page);
+    io->evict(NULL, at + 100, 100);
+    assert_int_equal(at[0], 0xa5);
+    io->evict(NULL, at + 100, 3 * page);
+    assert_int_equal(at[0], 0);
+    assert_int_equal(at[3 * page - 1], 0);
+    assert_int_equal(at[3 * page], 0xa5);
+    assert_int_equal(munmap(at, 4 * page), 0);
 }
 
 /* ------------------------------------------------------------ waiting --- */

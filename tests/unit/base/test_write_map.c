@@ -23,7 +23,8 @@ enum {
     CAPACITY = 2 * 1024 * 1024,
     PIECE = 3000,
     ROUNDS = 400, /* of PIECE: more than half of the segment */
-    PAGE = 4096
+    STEP = 4096,
+    COPY = 4 * STEP
 };
 
 /* wal__io_posix, on a file system that writes in place. */
@@ -238,40 +239,41 @@ static void interrupt(int number)
     siglongjmp(interrupted, number);
 }
 
-/* Copies from a source that cannot be read after `readable` bytes, as if the process were killed
- * there. */
-static void copy_until(uint8_t *source, size_t readable, uint64_t offset)
+/* Copies from a source that cannot be read from `end` on, as if the process were killed there. */
+static void copy_until(uint8_t *source, const uint8_t *end, uint64_t offset)
 {
     const struct sigaction action = {.sa_handler = interrupt};
-    const struct iovec iov = {source, 4 * PAGE};
+    const struct iovec iov = {source, COPY};
     struct sigaction before;
 
-    assert_int_equal(mprotect(source + readable, PAGE, PROT_NONE), 0);
+    memcpy(source, bytes, (size_t)(end - source));
     assert_int_equal(sigaction(SIGSEGV, &action, &before), 0);
     if (sigsetjmp(interrupted, 1) == 0) {
         (void)wal__write_map_write(&map, io, &segment, &iov, 1, offset);
         fail_msg("the source was read");
     }
     assert_int_equal(sigaction(SIGSEGV, &before, NULL), 0);
-    assert_int_equal(mprotect(source + readable, PAGE, PROT_READ | PROT_WRITE), 0);
 }
 
 /* What follows the published end is looked at only where it does not begin with zeros, so the first
  * bytes are there before any others, whatever order memcpy has. */
 TEST_WITH(map__interrupted_copy_leaves_its_first_bytes, open_segment, close_segment)
 {
-    uint8_t *source =
-        mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t half = (COPY + page - 1) / page * page;
+    uint8_t *map_at =
+        mmap(NULL, 2 * half, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    uint8_t *end = map_at + half;
     uint64_t offset = 4096;
 
-    assert_true(source != MAP_FAILED);
-    memcpy(source, bytes, 4 * PAGE);
+    assert_true(map_at != MAP_FAILED);
+    assert_int_equal(mprotect(end, half, PROT_NONE), 0);
     for (uint64_t i = 0; i < 64; i++) {
-        copy_until(source, (i % 3 + 1) * PAGE, offset);
+        copy_until(end - (i % 3 + 1) * STEP, end, offset);
         assert_in_file(offset, 8);
-        offset += 4 * PAGE + 8 * i;
+        offset += COPY + 8 * i;
     }
-    assert_int_equal(munmap(source, 4 * PAGE), 0);
+    assert_int_equal(munmap(map_at, 2 * half), 0);
 }
 
 /* --- preparing by other threads ------------------------------------------ */

@@ -275,11 +275,11 @@ static enum wal__json_status expected_after(size_t backslashes, char byte)
                : byte == 0                            ? WAL__JSON_NUL_BYTE
                                                       : WAL__JSON_SYNTAX;
     }
-    return byte == 0     ? WAL__JSON_NUL_BYTE
-           : byte < 0    ? WAL__JSON_UTF8
-           : byte < ' '  ? WAL__JSON_CONTROL
-           : byte == '"' ? WAL__JSON_TRAILING
-                         : WAL__JSON_OK;
+    return byte == 0            ? WAL__JSON_NUL_BYTE
+           : (byte & 0x80) != 0 ? WAL__JSON_UTF8
+           : byte < ' '         ? WAL__JSON_CONTROL
+           : byte == '"'        ? WAL__JSON_TRAILING
+                                : WAL__JSON_OK;
 }
 
 /* A string that begins with an escape: plain bytes, backslashes, the byte, and what may follow a

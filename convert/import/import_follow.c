@@ -23,7 +23,6 @@
  * Threads: one thread at a time per follow.
  */
 #include <errno.h>
-#include <fts.h>
 #include <poll.h>
 #include <stdalign.h>
 #include <stdbool.h>
@@ -40,6 +39,7 @@
 #include "convert/clients/client.h"
 #include "convert/files/view_fs.h"
 #include "convert/import/import_tree.h"
+#include "convert/import/walk.h"
 #include "convert/source/source_name.h"
 #include "engine/base/containers.h"
 #include "engine/base/error.h"
@@ -300,30 +300,30 @@ static enum wal_status watch_unit(struct folder_watch *watch, uint32_t argument,
                                   .place = *place,
                                   .is_part = true,
                                   .unit_size = strlen(path)};
-    char *paths[] = {(char *)(uintptr_t)name, NULL};
-    FTS *fts = fts_open(paths, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR | FTS_NOSTAT, NULL);
-    enum wal_status status = WAL_OK;
-    FTSENT *entry;
+    struct wal__walk walk = {
+        .heap = watch->heap, .argument = name, .follows = true, .folders_only = true};
+    struct wal__walk_entry *entry = NULL;
+    enum wal_status status;
 
-    while (fts != NULL && status == WAL_OK && (entry = fts_read(fts)) != NULL) {
-        const char *below = entry->fts_path + strlen(name);
+    while ((status = wal__walk_next(&walk, &entry)) == WAL_OK && entry != NULL) {
+        const char *below = entry->path + strlen(name);
 
-        if (entry->fts_info != FTS_D) {
+        if (entry->kind != WAL__WALK_FOLDER) {
             continue;
         }
         below += strspn(below, "/");
         snprintf(folder_path, sizeof(folder_path), "%s%s%s", path,
                  path[0] != '\0' && below[0] != '\0' ? "/" : "", below);
-        status = folder_watch_add(watch, entry->fts_path, &folder, error);
-        if (entry->fts_level == UNIT_DEPTH ||
-            (entry->fts_level == 1 && strcmp(entry->fts_name, "part") == 0)) {
-            fts_set(fts, entry, FTS_SKIP);
+        status = folder_watch_add(watch, entry->path, &folder, error);
+        if (status != WAL_OK) {
+            wal__walk_deinit(&walk);
+            return status;
         }
+        entry->is_skipped =
+            entry->depth == UNIT_DEPTH || (entry->depth == 1 && strcmp(entry->name, "part") == 0);
     }
-    if (fts != NULL) {
-        fts_close(fts);
-    }
-    return status;
+    wal__walk_deinit(&walk);
+    return status == WAL_OK ? WAL_OK : wal__no_memory(error);
 }
 
 /* --- stamps -------------------------------------------------------------- */

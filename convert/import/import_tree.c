@@ -18,17 +18,13 @@
 #include "convert/import/file_import.h"
 #include "convert/import/session_database.h"
 #include "convert/import/session_dir.h"
+#include "convert/import/walk.h"
 #include "engine/base/error.h"
 #include "engine/base/struct_size.h"
 
 /* --- the walk ------------------------------------------------------------- */
 
 #define TAKES_OTHERS (WAL_IMPORT_ALL_FILES | WAL_IMPORT_OTHER_FILES)
-
-static int by_name(const FTSENT **a, const FTSENT **b)
-{
-    return strcmp((*a)->fts_name, (*b)->fts_name);
-}
 
 /* Counts a file that is left out, by its path below the client's folder or the argument, unless a
  * session keeps it. `name` is the path that opens it. */
@@ -39,9 +35,9 @@ static void tree_leave_out(struct wal__import *import, const char *path, const c
 
 /* --- places -------------------------------------------------------------- */
 
-static struct wal__place place_of(const FTSENT *entry)
+static struct wal__place place_of(const struct wal__walk_entry *entry)
 {
-    size_t number = (size_t)entry->fts_number;
+    size_t number = entry->number;
 
     return (struct wal__place){.kind = (enum wal__place_kind)(number & 15),
                                .client = number >> 4 & 255,
@@ -49,21 +45,23 @@ static struct wal__place place_of(const FTSENT *entry)
                                .base = number >> 16};
 }
 
-static bool is_argument(const struct wal__tree_walk *walk, const FTSENT *entry)
+static bool is_argument(const struct wal__tree_walk *walk, const struct wal__walk_entry *entry)
 {
-    return entry->fts_level == 0 && !walk->is_below;
+    return entry->depth == 0 && !walk->is_below;
 }
 
 /* The place of the folder that contains the entry, which is no argument. */
-static struct wal__place place_above(const struct wal__tree_walk *walk, const FTSENT *entry)
+static struct wal__place place_above(const struct wal__tree_walk *walk,
+                                     const struct wal__walk_entry *entry)
 {
-    return entry->fts_level == 0 ? walk->below : place_of(entry->fts_parent);
+    return entry->depth == 0 ? walk->below : place_of(entry->parent);
 }
 
 /* The path of a file relative to the argument; for the argument itself its name. */
-static const char *relative_path(const struct wal__tree_walk *walk, const FTSENT *entry)
+static const char *relative_path(const struct wal__tree_walk *walk,
+                                 const struct wal__walk_entry *entry)
 {
-    const char *path = entry->fts_path;
+    const char *path = entry->path;
     const char *slash;
 
     if (is_argument(walk, entry)) {
@@ -75,7 +73,7 @@ static const char *relative_path(const struct wal__tree_walk *walk, const FTSENT
 }
 
 /* Writes the absolute path of the entry to walk->path. */
-static void set_path(struct wal__tree_walk *walk, const FTSENT *entry)
+static void set_path(struct wal__tree_walk *walk, const struct wal__walk_entry *entry)
 {
     const char *root =
         strcmp(walk->resolved, "/") == 0 && !is_argument(walk, entry) ? "" : walk->resolved;
@@ -90,13 +88,13 @@ static void set_path(struct wal__tree_walk *walk, const FTSENT *entry)
 /* --- directories --------------------------------------------------------- */
 
 /* Visits a session directory as a whole, and excludes its files from the walk. */
-static enum wal_status walk_directory(struct wal__tree_walk *walk, FTSENT *entry,
+static enum wal_status walk_directory(struct wal__tree_walk *walk, struct wal__walk_entry *entry,
                                       const struct wal__place *place, struct wal_error *error)
 {
     struct wal__import *import = &walk->import;
     bool is_client = wal__place_is_session(place, walk->path);
     struct wal__tree_source source = {
-        .name = entry->fts_path,
+        .name = entry->path,
         .path = is_argument(walk, entry) ? "" : relative_path(walk, entry),
         .is_argument = is_argument(walk, entry),
         .is_matched_by_id = is_client || (walk->flags & TAKES_OTHERS) == 0,
@@ -108,7 +106,7 @@ static enum wal_status walk_directory(struct wal__tree_walk *walk, FTSENT *entry
         source.path = wal__place_kept_path(place, walk->path, walk->kept);
     }
     wal__heap_arena_reset(&import->arena);
-    source.dialect = wal__session_dir_detect(import, entry->fts_path);
+    source.dialect = wal__session_dir_detect(import, entry->path);
     status = wal__import_check_memory(import, error);
     if (status != WAL_OK) {
         return status;
@@ -117,32 +115,32 @@ static enum wal_status walk_directory(struct wal__tree_walk *walk, FTSENT *entry
         if (!walk->is_one_source) {
             return WAL_OK;
         }
-        fts_set(walk->fts, entry, FTS_SKIP);
+        entry->is_skipped = true;
         status = wal__fail(error, WAL_ENOTFILE, "the directory is not that of a session");
-        return wal__import_fail(import, entry->fts_path, status, error);
+        return wal__import_fail(import, entry->path, status, error);
     }
     if ((walk->flags & WAL_IMPORT_ALL_FILES) == 0 &&
         (is_client || (walk->flags & WAL_IMPORT_OTHER_FILES) == 0)) {
         source.files = wal__client_directory_files(source.dialect->name);
     }
-    fts_set(walk->fts, entry, FTS_SKIP);
+    entry->is_skipped = true;
     if (!source.is_argument) {
         walk->parent = place_above(walk, entry);
     }
     return walk->directory(walk, &source, error);
 }
 
-static enum wal_status enter_directory(struct wal__tree_walk *walk, FTSENT *entry,
+static enum wal_status enter_directory(struct wal__tree_walk *walk, struct wal__walk_entry *entry,
                                        struct wal_error *error)
 {
     struct wal__place parent;
     struct wal__place place;
 
     /* Also the folder in which views store their state. */
-    if ((walk->has_exclude && entry->fts_statp->st_dev == walk->exclude.st_dev &&
-         entry->fts_statp->st_ino == walk->exclude.st_ino) ||
-        (!is_argument(walk, entry) && strcmp(entry->fts_name, ".agentwal") == 0)) {
-        fts_set(walk->fts, entry, FTS_SKIP);
+    if ((walk->has_exclude && entry->stat.st_dev == walk->exclude.st_dev &&
+         entry->stat.st_ino == walk->exclude.st_ino) ||
+        (!is_argument(walk, entry) && strcmp(entry->name, ".agentwal") == 0)) {
+        entry->is_skipped = true;
         return WAL_OK;
     }
     set_path(walk, entry);
@@ -157,32 +155,31 @@ static enum wal_status enter_directory(struct wal__tree_walk *walk, FTSENT *entr
         place.kind = WAL__PLACE_PLAIN;
     }
     /* While the walk is below it. */
-    entry->fts_number =
-        (long)((size_t)place.kind | place.client << 4 | place.root << 12 | place.base << 16);
+    entry->number = (size_t)place.kind | place.client << 4 | place.root << 12 | place.base << 16;
     if (walk->is_one_source || (walk->flags & WAL_IMPORT_ALL_FILES) != 0 ||
         place.kind == WAL__PLACE_PLAIN || wal__place_is_session(&place, walk->path)) {
         return walk_directory(walk, entry, &place, error);
     }
     if (place.kind == WAL__PLACE_IGNORED) {
-        fts_set(walk->fts, entry, FTS_SKIP);
+        entry->is_skipped = true;
     }
     return WAL_OK;
 }
 
 /* Reports the folder to a walk that watches it. */
-static enum wal_status report_folder(struct wal__tree_walk *walk, FTSENT *entry,
+static enum wal_status report_folder(struct wal__tree_walk *walk, struct wal__walk_entry *entry,
                                      struct wal_error *error)
 {
     struct wal__place place = place_of(entry);
 
-    if (walk->enter == NULL || entry->fts_instr == FTS_SKIP) {
+    if (walk->enter == NULL || entry->is_skipped) {
         return WAL_OK;
     }
     if (place.kind == WAL__PLACE_LEFT_OUT) {
-        fts_set(walk->fts, entry, FTS_SKIP);
+        entry->is_skipped = true;
         return WAL_OK;
     }
-    return walk->enter(walk, entry->fts_path,
+    return walk->enter(walk, entry->path,
                        is_argument(walk, entry) ? "" : relative_path(walk, entry), &place, error);
 }
 
@@ -195,7 +192,8 @@ struct client_file {
     bool is_unread;          /* the sessions are not read */
 };
 
-static struct client_file client_file(struct wal__tree_walk *walk, const FTSENT *entry)
+static struct client_file client_file(struct wal__tree_walk *walk,
+                                      const struct wal__walk_entry *entry)
 {
     const char *slash = strrchr(walk->path, '/');
     struct client_file file = {.place = {.kind = WAL__PLACE_PLAIN}};
@@ -259,11 +257,12 @@ static bool is_log(struct wal__tree_walk *walk, const struct wal__place *place)
 }
 
 /* Counts a file of sessions that cannot be read, and keeps the first folder of its client. */
-static enum wal_status count_unread(struct wal__tree_walk *walk, const FTSENT *entry,
+static enum wal_status count_unread(struct wal__tree_walk *walk,
+                                    const struct wal__walk_entry *entry,
                                     const struct wal__place *place, struct wal_error *error)
 {
     size_t below = strlen(walk->path) - place->base;
-    size_t size = strlen(entry->fts_path);
+    size_t size = strlen(entry->path);
     size_t least = strlen(walk->argument);
     struct wal__tree_unread *unread = walk->unread;
     char *name;
@@ -278,7 +277,7 @@ static enum wal_status count_unread(struct wal__tree_walk *walk, const FTSENT *e
         if (name == NULL || unread == NULL) {
             return wal__no_memory(error);
         }
-        memcpy(name, entry->fts_path, size);
+        memcpy(name, entry->path, size);
         name[size] = '\0';
         *unread =
             (struct wal__tree_unread){.name = name, .client = place->client, .next = walk->unread};
@@ -313,7 +312,7 @@ static enum wal_status report_unread(struct wal__tree_walk *walk, struct wal_err
 }
 
 /* Whether a file below a directory is a source. Counts it if it is not. */
-static bool is_wanted(struct wal__tree_walk *walk, const FTSENT *entry,
+static bool is_wanted(struct wal__tree_walk *walk, const struct wal__walk_entry *entry,
                       const struct client_file *file, bool *must_be_session)
 {
     const struct wal__place place = file->place;
@@ -325,12 +324,12 @@ static bool is_wanted(struct wal__tree_walk *walk, const FTSENT *entry,
     }
     if (file->path != NULL && !file->is_unread) {
         /* Also where a client keeps its sessions. */
-        if (!wal__client_is_session_name(entry->fts_name) &&
-            wal__left_kind_of(entry->fts_name) == WAL__FILE_CREDENTIALS) {
-            tree_leave_out(&walk->import, entry->fts_name, walk->path);
+        if (!wal__client_is_session_name(entry->name) &&
+            wal__left_kind_of(entry->name) == WAL__FILE_CREDENTIALS) {
+            tree_leave_out(&walk->import, entry->name, walk->path);
             return false;
         }
-        *must_be_session = is_hard_link(entry->fts_statp) || has_ending(entry->fts_name, ".db");
+        *must_be_session = is_hard_link(&entry->stat) || has_ending(entry->name, ".db");
         return true;
     }
     switch (place.kind) {
@@ -360,14 +359,13 @@ static bool is_wanted(struct wal__tree_walk *walk, const FTSENT *entry,
 
 /* Removes the ending of a compressed file from the paths if without it the file is a client's
  * session, or one of lines. */
-static void unpack_path(struct wal__tree_walk *walk, const FTSENT *entry,
+static void unpack_path(struct wal__tree_walk *walk, const struct wal__walk_entry *entry,
                         struct wal__tree_source *source)
 {
     const size_t ending = sizeof(PACKED_ENDING) - 1;
     size_t size = strlen(walk->path);
 
-    if (!has_ending(entry->fts_name, PACKED_ENDING) ||
-        wal__dialect_is(walk->import.forced, "lines")) {
+    if (!has_ending(entry->name, PACKED_ENDING) || wal__dialect_is(walk->import.forced, "lines")) {
         return;
     }
     walk->path[size - ending] = '\0';
@@ -428,13 +426,13 @@ static bool has_first_file(const struct wal__tree_walk *walk, const struct wal__
            strcmp(path, walk->path) != 0 && lstat(path, &first) == 0 && S_ISREG(first.st_mode);
 }
 
-static enum wal_status walk_file(struct wal__tree_walk *walk, FTSENT *entry,
+static enum wal_status walk_file(struct wal__tree_walk *walk, struct wal__walk_entry *entry,
                                  struct wal_error *error)
 {
     struct wal__tree_source source = {
-        .name = entry->fts_path,
+        .name = entry->path,
         .path = relative_path(walk, entry),
-        .size = (uint64_t)entry->fts_statp->st_size,
+        .size = (uint64_t)entry->stat.st_size,
         .is_argument = is_argument(walk, entry),
         .is_any_file = (walk->flags & TAKES_OTHERS) != 0,
     };
@@ -470,7 +468,7 @@ static enum wal_status walk_file(struct wal__tree_walk *walk, FTSENT *entry,
 }
 
 /* A symbolic link below an argument. */
-static enum wal_status visit_link(struct wal__tree_walk *walk, FTSENT *entry,
+static enum wal_status visit_link(struct wal__tree_walk *walk, struct wal__walk_entry *entry,
                                   struct wal_error *error)
 {
     struct wal__place place = place_above(walk, entry);
@@ -483,7 +481,7 @@ static enum wal_status visit_link(struct wal__tree_walk *walk, FTSENT *entry,
     set_path(walk, entry);
     kind = wal__place_symlink(&place, walk->path);
     if (kind == WAL__SYMLINK_FOLLOWED) {
-        fts_set(walk->fts, entry, FTS_FOLLOW);
+        entry->is_followed = true;
         return WAL_OK;
     }
     walk->import.result.left_out[WAL__FILE_LINK]++;
@@ -494,7 +492,7 @@ static enum wal_status visit_link(struct wal__tree_walk *walk, FTSENT *entry,
         wal__fail(error, WAL_EOUTSIDE,
                   "a link that leads to no folder of its owner is not followed: import what it "
                   "leads to");
-    return wal__import_fail(&walk->import, entry->fts_path, status, error);
+    return wal__import_fail(&walk->import, entry->path, status, error);
 }
 
 /* *is_session: the open file has lines of a dialect, or the name of a session.
@@ -525,39 +523,37 @@ static enum wal_status tree_is_session(struct wal__import *import, int fd, const
 
 /* --- walk ---------------------------------------------------------------- */
 
-static enum wal_status visit(struct wal__tree_walk *walk, FTSENT *entry, struct wal_error *error)
+static enum wal_status visit(struct wal__tree_walk *walk, struct wal__walk_entry *entry,
+                             struct wal_error *error)
 {
     enum wal_status status;
 
-    switch (entry->fts_info) {
-    case FTS_D:
+    switch (entry->kind) {
+    case WAL__WALK_FOLDER:
         status = enter_directory(walk, entry, error);
         return status == WAL_OK ? report_folder(walk, entry, error) : status;
-    case FTS_F:
+    case WAL__WALK_FILE:
         return walk_file(walk, entry, error);
-    case FTS_DNR:
-    case FTS_ERR:
-    case FTS_NS:
-        if (walk->is_below && entry->fts_errno == ENOENT) {
+    case WAL__WALK_UNREADABLE:
+        if (walk->is_below && entry->error == ENOENT) {
             return WAL_OK;
         }
-        errno = entry->fts_errno;
+        errno = entry->error;
         status = wal__import_errno(error);
-        return wal__import_fail(&walk->import, entry->fts_path, status, error);
-    case FTS_SL:
-    case FTS_SLNONE:
+        return wal__import_fail(&walk->import, entry->path, status, error);
+    case WAL__WALK_LINK:
         if (!is_argument(walk, entry)) {
             return visit_link(walk, entry, error);
         }
         break;
-    default:
-        if (!is_argument(walk, entry) || entry->fts_info == FTS_DP) {
+    case WAL__WALK_OTHER:
+        if (!is_argument(walk, entry)) {
             return WAL_OK;
         }
         break;
     }
     status = wal__fail(error, WAL_ENOTFILE, "neither a regular file nor a directory");
-    return wal__import_fail(&walk->import, entry->fts_path, status, error);
+    return wal__import_fail(&walk->import, entry->path, status, error);
 }
 
 /* Resolves the argument; a path that does not exist is reported by the walk. A link that a walk of
@@ -591,28 +587,25 @@ static void resolve(struct wal__tree_walk *walk)
     }
 }
 
-static enum wal_status walk_path(struct wal__tree_walk *walk, char *path, int flags,
+/* The path may be a link if `follows`. */
+static enum wal_status walk_path(struct wal__tree_walk *walk, const char *path, bool follows,
                                  struct wal_error *error)
 {
-    char *paths[] = {path, NULL};
-    enum wal_status status = WAL_OK;
-    FTSENT *entry = NULL;
+    struct wal__walk files = {.heap = walk->import.heap, .argument = path, .follows = follows};
+    struct wal__walk_entry *entry = NULL;
+    enum wal_status status;
 
     /* A folder is listed before its files are visited: none of them is exported meanwhile. */
     wal__view_index_refresh(&walk->import.views);
-    walk->fts = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR | flags, by_name);
-    while (walk->fts != NULL && status == WAL_OK &&
-           (errno = 0, entry = fts_read(walk->fts)) != NULL) {
-        status = visit(walk, entry, error);
-    }
-    if (status == WAL_OK && (walk->fts == NULL || errno != 0)) {
-        status = wal__import_errno(error);
-        status = wal__import_fail(&walk->import, path, status, error);
-    }
-    if (walk->fts != NULL) {
-        fts_close(walk->fts);
-        walk->fts = NULL;
-    }
+    do {
+        status = wal__walk_next(&files, &entry);
+        if (status != WAL_OK) {
+            status = wal__no_memory(error);
+        } else if (entry != NULL) {
+            status = visit(walk, entry, error);
+        }
+    } while (status == WAL_OK && entry != NULL);
+    wal__walk_deinit(&files);
     return status;
 }
 
@@ -624,7 +617,7 @@ enum wal_status wal__tree_walk_argument(struct wal__tree_walk *walk, char *argum
     walk->argument = argument;
     walk->is_below = false;
     resolve(walk);
-    status = walk_path(walk, argument, FTS_COMFOLLOW, error);
+    status = walk_path(walk, argument, true, error);
     return status == WAL_OK ? report_unread(walk, error) : status;
 }
 
@@ -641,7 +634,7 @@ enum wal_status wal__tree_walk_below(struct wal__tree_walk *walk, char *argument
     walk->is_below = true;
     walk->below = *parent;
     resolve(walk);
-    return walk_path(walk, name, 0, error);
+    return walk_path(walk, name, false, error);
 }
 
 /* --- options ------------------------------------------------------------- */

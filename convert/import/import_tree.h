@@ -11,7 +11,6 @@
 #ifndef AGENTWAL_CONVERT_IMPORT_IMPORT_TREE_H
 #define AGENTWAL_CONVERT_IMPORT_IMPORT_TREE_H
 
-#include <fts.h>
 #include <stdbool.h>
 #include <sys/stat.h>
 
@@ -76,7 +75,6 @@ struct wal__tree_walk {
     struct wal__place parent; /* of the folder around the visited source */
     struct wal__places places;
     struct wal__tree_unread *unread;
-    FTS *fts;
     const char *argument;
     char resolved[WAL__CLIENT_PATH_SIZE]; /* the argument, absolute */
     char path[2 * WAL__CLIENT_PATH_SIZE]; /* of the entry, absolute */

@@ -7,11 +7,11 @@
  * which is not a session of the client.
  */
 #include "convert/import/session_dir.h"
+#include "convert/import/walk.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <fts.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -313,52 +313,45 @@ void wal__session_dir_group_single(struct wal__session_dir *dir)
 
 /* --- listing ------------------------------------------------------------- */
 
-static int by_name(const FTSENT **a, const FTSENT **b)
-{
-    return strcmp((*a)->fts_name, (*b)->fts_name);
-}
-
-static enum wal_status list_entry(struct wal__session_dir *dir, FTS *walk, FTSENT *entry,
+static enum wal_status list_entry(struct wal__session_dir *dir, struct wal__walk_entry *entry,
                                   struct wal_error *error)
 {
-    const char *path = entry->fts_path + strlen(dir->root);
+    const char *path = entry->path + strlen(dir->root);
 
-    if (entry->fts_info == FTS_D && strcmp(entry->fts_name, ".agentwal") == 0) {
+    if (entry->kind == WAL__WALK_FOLDER) {
         /* state of views, not the client's files */
-        fts_set(walk, entry, FTS_SKIP);
-    } else if (entry->fts_info == FTS_F) {
+        entry->is_skipped = strcmp(entry->name, ".agentwal") == 0;
+    } else if (entry->kind == WAL__WALK_FILE) {
         path += strspn(path, "/");
         if (dir->patterns != NULL && !wal__client_matches(dir->patterns, path)) {
             dir->import->result.left_out[wal__left_kind_of(path)]++;
             return WAL_OK;
         }
         return session_dir_add_file(dir, path) != NULL ? WAL_OK : wal__no_memory(error);
-    } else if (entry->fts_info == FTS_SL || entry->fts_info == FTS_SLNONE) {
+    } else if (entry->kind == WAL__WALK_LINK) {
         dir->import->result.left_out[WAL__FILE_LINK]++;
-    } else if (entry->fts_info == FTS_DNR || entry->fts_info == FTS_ERR ||
-               entry->fts_info == FTS_NS) {
-        errno = entry->fts_errno;
-        return wal__import_fail(dir->import, entry->fts_path, wal__import_errno(error), error);
+    } else if (entry->kind == WAL__WALK_UNREADABLE) {
+        errno = entry->error;
+        return wal__import_fail(dir->import, entry->path, wal__import_errno(error), error);
     }
     return WAL_OK;
 }
 
 enum wal_status wal__session_dir_list_files(struct wal__session_dir *dir, struct wal_error *error)
 {
-    char *paths[] = {(char *)(uintptr_t)dir->root, NULL};
-    FTS *walk = fts_open(paths, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, by_name);
-    enum wal_status status = WAL_OK;
-    FTSENT *entry = NULL;
+    struct wal__walk walk = {.heap = dir->import->heap, .argument = dir->root, .follows = true};
+    struct wal__walk_entry *entry = NULL;
+    enum wal_status status;
 
-    while (walk != NULL && status == WAL_OK && (errno = 0, entry = fts_read(walk)) != NULL) {
-        status = list_entry(dir, walk, entry, error);
-    }
-    if (status == WAL_OK && (walk == NULL || errno != 0)) {
-        status = wal__import_fail(dir->import, dir->root, wal__import_errno(error), error);
-    }
-    if (walk != NULL) {
-        fts_close(walk);
-    }
+    do {
+        status = wal__walk_next(&walk, &entry);
+        if (status != WAL_OK) {
+            status = wal__no_memory(error);
+        } else if (entry != NULL) {
+            status = list_entry(dir, entry, error);
+        }
+    } while (status == WAL_OK && entry != NULL);
+    wal__walk_deinit(&walk);
     return status;
 }
 

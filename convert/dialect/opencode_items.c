@@ -267,6 +267,57 @@ struct wal__model_item *wal__opencode_add_result(struct opencode_message *messag
     return &message->results[message->result_count++];
 }
 
+void wal__opencode_add_synthetic(struct opencode_message *message,
+                                 const struct wal__model_block *block)
+{
+    const struct wal__json_span none = {NULL, 0};
+    struct wal__model_block *copy =
+        wal__model_blocks_add(&message->synthetic, WAL__BLOCK_TEXT, none);
+
+    if (copy == NULL) {
+        message->storage->has_failed = true;
+        return;
+    }
+    *copy = *block;
+    if (message->synthetic.count == 1) {
+        message->synthetic_part = message->part;
+    }
+}
+
+/* Emits a message of the user. What its client added to a person's parts, such as the content of a
+ * file, is a message after it that no person wrote. */
+static void emit_user(struct opencode_message *message)
+{
+    struct wal__model_item *item = &message->item;
+    struct wal__model_item added = *item;
+    size_t at = 0;
+    size_t kept = 0;
+
+    if (message->is_of_person && !item->is_meta) {
+        for (size_t i = 0; i < message->blocks.count; i++) {
+            const struct wal__model_block *block = &message->blocks.items[i];
+
+            if (at < message->synthetic.count &&
+                block->text.data == message->synthetic.items[at].text.data) {
+                at++;
+            } else {
+                message->blocks.items[kept++] = *block;
+            }
+        }
+        item->block_count = kept;
+    }
+    item->is_meta |= item->block_count > 0 && !message->is_of_person;
+    wal__opencode_emit(message->storage, item);
+    if (at > 0) {
+        added.id = message->synthetic_part;
+        added.is_meta = true;
+        added.fields = 0;
+        added.blocks = message->synthetic.items;
+        added.block_count = message->synthetic.count;
+        wal__opencode_emit(message->storage, &added);
+    }
+}
+
 /* Emits the content and the results read so far: a step, or the rest. */
 void wal__opencode_flush(struct opencode_message *message, bool is_end)
 {
@@ -278,10 +329,11 @@ void wal__opencode_flush(struct opencode_message *message, bool is_end)
     if (has_content) {
         item->blocks = message->blocks.items;
         item->block_count = message->blocks.count;
-        if (item->role == WAL__ROLE_USER && !item->is_meta) {
-            item->is_meta = item->block_count > 0 && !message->has_user_text;
+        if (item->role == WAL__ROLE_USER) {
+            emit_user(message);
+        } else {
+            wal__opencode_emit(message->storage, item);
         }
-        wal__opencode_emit(message->storage, item);
         item->usage = (struct wal__model_usage){.input = {NULL, 0}};
         item->fields = 0;
     }

@@ -348,9 +348,13 @@ static void read_text(struct opencode_message *message, const struct opencode_pa
 {
     struct wal__model_block *block = wal__opencode_add_block(message, WAL__BLOCK_TEXT);
 
-    message->has_user_text |= !part->is_synthetic;
-    if (block != NULL) {
-        block->text = wal__model_or(part->text, "\"\"");
+    message->is_of_person |= !part->is_synthetic;
+    if (block == NULL) {
+        return;
+    }
+    block->text = wal__model_or(part->text, "\"\"");
+    if (part->is_synthetic && message->item.role == WAL__ROLE_USER) {
+        wal__opencode_add_synthetic(message, block);
     }
 }
 
@@ -374,6 +378,7 @@ static void read_file(struct opencode_message *message, const struct opencode_pa
 {
     struct wal__model_block *block;
 
+    message->is_of_person = true;
     if (!is_image(part)) {
         read_raw(message, json);
         return;
@@ -519,7 +524,7 @@ static void opencode_part_read(struct opencode_message *message,
     } else if (wal__model_text_is(part.type, "file")) {
         read_file(message, &part, document->value);
     } else {
-        message->has_user_text = true;
+        message->is_of_person = true;
         read_raw(message, document->value);
     }
 }
@@ -641,7 +646,8 @@ static void set_role(struct opencode_message *message, const struct info *info)
 static void read_message(struct opencode_storage *storage, const struct opencode_document *document)
 {
     struct opencode_message message = {.storage = storage,
-                                       .blocks = {.arena = storage->reader->scratch}};
+                                       .blocks = {.arena = storage->reader->scratch},
+                                       .synthetic = {.arena = storage->reader->scratch}};
     struct wal__model_item *item = &message.item;
     struct info info = {.is_summary = false};
     struct wal__json_span raw = {NULL, 0};

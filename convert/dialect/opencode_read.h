@@ -64,12 +64,14 @@ struct opencode_storage {
 struct opencode_message {
     struct opencode_storage *storage;
     struct wal__model_blocks blocks;
+    struct wal__model_blocks synthetic; /* those of a user's message that no person wrote */
     struct wal__model_item item;
-    struct wal__json_span part;      /* id of the present part */
-    struct wal__model_item *results; /* to emit at the end of the step */
+    struct wal__json_span part;           /* id of the present part */
+    struct wal__json_span synthetic_part; /* of the first of these blocks */
+    struct wal__model_item *results;      /* to emit at the end of the step */
     size_t result_count;
     size_t result_capacity;
-    bool has_user_text;              /* a part is not synthetic text */
+    bool is_of_person;               /* a part is not synthetic text */
     bool is_emitted;                 /* an item of the message was emitted */
     bool has_compaction_part;        /* the mark of a compaction */
     struct wal__json_span last_part; /* id of the part before, if it is raw */
@@ -121,6 +123,10 @@ struct wal__json_span wal__opencode_append_number(struct wal__arena *arena,
 struct wal__model_block *wal__opencode_add_block(struct opencode_message *message,
                                                  enum wal__model_block_kind kind);
 struct wal__model_item *wal__opencode_add_result(struct opencode_message *message);
+
+/* Notes that no person wrote the last block of the user's message. */
+void wal__opencode_add_synthetic(struct opencode_message *message,
+                                 const struct wal__model_block *block);
 void wal__opencode_read_reasoning(struct opencode_message *message, struct opencode_part *part);
 
 /* Adds an item to those of the present message. */

@@ -423,7 +423,7 @@ static void read_type_2(struct opencode_message *message, const struct info_2 *i
         add_text_2(message, is_compaction ? info->error_text : info->text);
     } else if (wal__model_text_is(info->type, "user") || wal__model_text_is(info->type, "system")) {
         item->role = wal__model_text_is(info->type, "user") ? WAL__ROLE_USER : WAL__ROLE_SYSTEM;
-        message->has_user_text = true;
+        message->is_of_person = true;
         add_text_2(message, info->text);
         add_files_2(message, info->files);
     } else {

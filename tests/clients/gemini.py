@@ -66,7 +66,5 @@ def sessions(root):
                 continue
             live, everything = read(rows)
             yield Session(head["sessionId"], path,
-                          [item for message in live for item in items_of(message)] +
-                          [(kind, value, False) for message in everything
-                           for kind, value, _ in items_of(message)],
+                          [item for message in everything for item in items_of(message)],
                           [item for message in live for item in items_of(message)])

@@ -26,7 +26,7 @@ def items_of(row):
         else:
             yield from parts(role, message["parts"], is_shown)
     elif subtype == "slash_command":
-        yield "note", payload.get("rawCommand") or "", False
+        yield "command", payload.get("rawCommand") or "", False
         for item in payload.get("outputHistoryItems") or ():
             yield "note", item.get("text") or "", False
     elif row.get("subtype") == "chat_compression":

@@ -3,8 +3,9 @@
 A reader is a page for each client. Its sessions(root) yields what a person saw of each session
 below a folder, read from the client's own files by the client's rules alone. An item is (kind,
 value, shown): a text of the `user` or the `assistant`, a `call` (name, arguments), the text of a
-`result`, an `image`; of the others, `thinking` and `note`, and of items that are not shown, a
-program may show what it likes.
+`result`, an `image`; of the others, `thinking`, `command` and `note`, and of items that are not
+shown, a program may show what it likes, but no `note` and no text that no person saw as a person's
+words.
 """
 import hashlib
 import json

@@ -10,6 +10,7 @@ client_readers.py [CLIENT FOLDER]   compares that folder only, and prints each d
 """
 import collections
 import importlib
+import itertools
 import json
 import os
 import re
@@ -33,7 +34,7 @@ TARGETS = ("claude", "codex", "pi", "opencode")
 MADE_UP = ("codex/stage0/schema_drift.jsonl", "codex/stage0/large.jsonl",
            "copilot/schema_drift.jsonl", "copilot/large.jsonl", "gemini/schema_drift.json")
 COMPARED = ("user", "assistant", "call", "result", "image")
-HEADER = re.compile(r"^\S+  \d{4}-\d\d-\d\dT[0-9:.]+Z?$|^\[[^\]\n]+\]  \d{4}-\d\d-\d\dT\S+$", re.M)
+HEADER = re.compile(r"^(?:\S+|\[[^\]\n]+\])  \d{4}-\d\d-\d\d \d\d:\d\d$", re.M)
 
 
 def reader(client):
@@ -76,8 +77,27 @@ def printed(item):
     return squeezed(value if kind != "image" else "")
 
 
+def has_lines(text, part):
+    """Whether lines of the text that follow each other are the part."""
+    lines = [squeezed(line) for line in text.split("\n")]
+    ends = {0, *itertools.accumulate(map(len, lines))}
+    text = "".join(lines)
+    at = text.find(part)
+    while at >= 0 and not {at, at + len(part)} <= ends:
+        at = text.find(part, at + 1)
+    return at >= 0
+
+
 def cat_differences(text, items):
-    """Items that are not in a conversation, and long ones that are in it more often."""
+    """Items that are not in a conversation, long ones that are in it more often, and those that
+    no person saw and that are there as a person's words."""
+    words = [words for name, words in zip(HEADER.findall(text), HEADER.split(text)[1:])
+             if name.startswith("user ")]
+    hidden = {printed(item) for item in items if not item[2] and item[0] in ("user", "note")} - \
+        {printed(item) for item in items if item[2]}
+    for part in sorted(hidden - {""}):
+        if any(has_lines(said, part) for said in words):
+            yield "has", part, 1
     text = "\0".join(squeezed(part) for part in HEADER.split(text))
     wanted = collections.Counter(printed(item) for item in items)
     needed = collections.Counter(printed(item) for item in items if is_shown(item))
@@ -93,13 +113,14 @@ def cat_differences(text, items):
 
 def compare(items, there, others):
     """Items that are not in an export, and those that are only there: of the others, which are of
-    other branches or not shown, it may have any."""
+    other branches or not shown, it may have any, but not as a person's words what none saw."""
     before, after = multiset(filter(is_shown, items)), multiset(filter(is_shown, there))
-    others = {comparable(item)[1] for item in others}
+    seen = {comparable(item)[1] for item in others if item[2]}
+    texts = seen | {comparable(item)[1] for item in others}
     for item in sorted((before - after) + (after - before)):
         if before[item] > after[item]:
             yield "lacks", item, before[item] - after[item]
-        elif item[1] not in others:
+        elif item[1] not in (seen if item[0] == "user" else texts):
             yield "has", item, after[item] - before[item]
 
 
@@ -144,7 +165,9 @@ def check(client, folder):
             for dialect, sessions in exports.items():
                 there = sessions.get(name, shown.Session(name, None, [], []))
                 items = session.all if {client, dialect} <= {"claude", "pi"} else session.live
-                others = [item for item in session.all if item not in items or not is_shown(item)]
+                others = list(session.all)
+                for item in filter(is_shown, items):
+                    others.remove(item)
                 for found in compare(items, there.all, others):
                     yield where, dialect, found
 

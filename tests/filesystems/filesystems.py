@@ -106,21 +106,21 @@ class Writers:
             with self.lock:
                 self.processes[number] = process
             self.append(number, level, process)
-            self.failures.update(process.stderr.read().splitlines())
-            process.kill()
-            process.wait()
+            if self.ends.is_set():
+                process.kill()
+            self.failures.update(process.communicate()[1].splitlines())
 
     def append(self, number, level, process):
         known = self.durable if level == "durable" else self.written
         try:
             while not self.ends.is_set():
                 name = "%032x" % self.random.getrandbits(128)
-                text = name * (self.random.choice(SIZES) // len(name) + 1)
+                times = self.random.choice(SIZES) // len(name) + 1
                 process.stdin.write(json.dumps({"type": "message", "id": name, "payload": {
-                    "role": "user", "content": text}}) + "\n")
+                    "role": "user", "content": name * times}}) + "\n")
                 process.stdin.flush()
                 if json.loads(process.stdout.readline())["lastAppendedEntryId"] == name:
-                    known[name] = (number, text)
+                    known[name] = (number, times)
         except (OSError, ValueError, KeyError):
             return
 
@@ -137,8 +137,8 @@ def look(store, entries):
                 found[entry["id"]] = entry["payload"]["content"]
             except (ValueError, KeyError, TypeError):
                 continue
-        missing = [name for name, (session, text) in entries.items()
-                   if session == number and found.get(name) != text]
+        missing = [name for name, (session, times) in entries.items()
+                   if session == number and found.get(name) != name * times]
         if missing:
             wrong.append("session-%d lacks %d acknowledged entries, as %s" %
                          (number, len(missing), missing[0]))

@@ -60,13 +60,14 @@ bool serve_opencode_has(const struct serve_exchange *exchange);
  * 501. */
 struct serve_index *serve_index_open(struct serve_server *server);
 void serve_index_close(struct serve_index *index);
+/* Indexes what the store has, before a browser asks. index may be null. */
+void serve_index_prepare(struct serve_index *index);
 serve_handler serve_get_search;
 
-/* What serve_get_usage has read; the thread reads it before a browser asks, and ctx is the server.
- * totals may be null. */
+/* What serve_get_usage has read; prepare reads it before a browser asks. totals may be null. */
 struct serve_totals *serve_totals_open(void);
 void serve_totals_close(struct serve_totals *totals);
-void *serve_totals_prepare(void *ctx);
+void serve_totals_prepare(struct serve_server *server);
 
 /* Starts following the log of the server's store. Returns NULL after an error. */
 struct serve_feed *serve_feed_start(struct serve_server *server);

@@ -35,6 +35,15 @@ void serve_index_close(struct serve_index *index)
     }
 }
 
+void serve_index_prepare(struct serve_index *index)
+{
+    if (index != NULL) {
+        pthread_mutex_lock(&index->lock);
+        (void)!wal_search_update(index->search, NULL, NULL, NULL);
+        pthread_mutex_unlock(&index->lock);
+    }
+}
+
 /* Begins the session of a hit. Returns false when it was deleted meanwhile. */
 static bool open_session(struct serve_exchange *exchange, const struct wal_search_hit *hit)
 {

@@ -297,8 +297,8 @@ struct arguments {
 struct serving {
     struct serve_server server;
     sigset_t mask; /* with which to wait for a signal */
-    pthread_t totals;
-    bool has_totals; /* the thread was started */
+    pthread_t preparer;
+    bool is_preparing; /* the thread was started */
     struct serve_file socket;
     struct serve_file token;
     char link[URL_SIZE];
@@ -484,6 +484,16 @@ static void close_parts(struct serve_server *server)
     serve_totals_close(server->totals);
 }
 
+/* The thread reads what the first browser would wait for. */
+static void *prepare(void *ctx)
+{
+    struct serve_server *server = ctx;
+
+    serve_totals_prepare(server);
+    serve_index_prepare(server->index);
+    return NULL;
+}
+
 static int answer_until_signal(struct serving *serving, bool opens)
 {
     struct serve_server *server = &serving->server;
@@ -501,8 +511,8 @@ static int answer_until_signal(struct serving *serving, bool opens)
         close_parts(server);
         return code;
     }
-    serving->has_totals = server->has_port &&
-                          pthread_create(&serving->totals, NULL, serve_totals_prepare, server) == 0;
+    serving->is_preparing =
+        server->has_port && pthread_create(&serving->preparer, NULL, prepare, server) == 0;
     print_address(serving);
     if (opens) {
         open_browser(serving);
@@ -511,7 +521,7 @@ static int answer_until_signal(struct serving *serving, bool opens)
     remove_files(serving);
     serve_feed_stop(server->feed);
     has_ended = serve_stop(server);
-    if (serving->has_totals && pthread_tryjoin_np(serving->totals, NULL) != 0) {
+    if (serving->is_preparing && pthread_tryjoin_np(serving->preparer, NULL) != 0) {
         has_ended = false;
     }
     if (!has_ended) {
@@ -584,6 +594,11 @@ __attribute__((weak)) struct serve_index *serve_index_open(struct serve_server *
 }
 
 __attribute__((weak)) void serve_index_close(struct serve_index *index)
+{
+    (void)index;
+}
+
+__attribute__((weak)) void serve_index_prepare(struct serve_index *index)
 {
     (void)index;
 }

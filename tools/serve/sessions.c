@@ -419,14 +419,11 @@ static enum wal_status totals_update(struct serve_totals *totals, struct serve_s
     return status;
 }
 
-void *serve_totals_prepare(void *ctx)
+void serve_totals_prepare(struct serve_server *server)
 {
-    struct serve_server *server = ctx;
-
     pthread_mutex_lock(&server->totals->lock);
     (void)!totals_update(server->totals, server, NULL);
     pthread_mutex_unlock(&server->totals->lock);
-    return NULL;
 }
 
 enum wal_status serve_get_usage(struct serve_exchange *exchange, struct wal_error *error)

@@ -286,6 +286,22 @@ def check_terminal():
         os.close(outer)
 
 
+def check_prepared():
+    """What the store has is indexed before a browser searches."""
+    with Server(port=True) as server:
+        server.append(server.create(), {"role": "user", "content": "words"})
+        server.run("gc")  # ends the segment: only then its index is a file
+        server.stop()
+        server.start()
+        index = os.path.join(server.store, "index")
+        end = time.monotonic() + 60
+        while server.get(INFO)["search"] and not any(
+                name.endswith(".fts") for name in os.listdir(index)):
+            if time.monotonic() > end:
+                fail("the index of a search is not made before it")
+            time.sleep(0.05)
+
+
 def check_write():
     with Server("--write", port=True) as server:
         status(server, 415, "no type", "POST", "/session", body=b"{}")
@@ -433,6 +449,7 @@ def check_start():
 check_port()
 check_link_time()
 check_terminal()
+check_prepared()
 check_write()
 check_socket()
 check_users()

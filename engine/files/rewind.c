@@ -978,8 +978,9 @@ static void rewind_set_refused(struct wal_rewind_result *result, const struct wa
     WAL__ASSERT(why->status != WAL_OK);
     result->can_rewind = 0;
     result->status = why->status;
-    (void)snprintf(result->error, sizeof(result->error), "%s%s%s", why->file,
-                   why->file[0] == '\0' ? "" : ": ", why->text);
+    (void)snprintf(result->error, sizeof(result->error), "%s%s%s%s%s", why->file,
+                   why->file[0] == '\0' ? "" : ": ", why->text, why->sys_errno == 0 ? "" : ": ",
+                   why->sys_errno == 0 ? "" : strerror(why->sys_errno));
 }
 
 /* What the cursor holds, in numbers. */

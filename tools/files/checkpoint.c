@@ -239,10 +239,10 @@ static int create_checkpoint(const struct cli *cli, const struct request *reques
     return status == WAL_OK ? code : cli_report_file(cli, cli->items[3], status);
 }
 
-/* Whether the current directory, or one above it, has a repository of git. */
-static bool is_work_tree(void)
+/* Whether the directory, or one above it, has a repository of git. */
+static bool is_work_tree(const char *name)
 {
-    char *path = cli_absolute_path(".");
+    char *path = cli_absolute_path(name);
     bool is_found = false;
 
     for (size_t size = strlen(path); size > 0 && !is_found; size--) {
@@ -258,18 +258,33 @@ static bool is_work_tree(void)
 /* Whether the name is that of a directory: prints the command that records what is below it. */
 static bool refuse_directory(const struct cli *cli, const char *name)
 {
+    const char *words[] = {cli->items[2], cli->items[3]};
     struct stat stat_of;
-    bool is_tracked;
+    char *command;
+    char *word = NULL;
+    size_t size = 0;
+    FILE *file;
 
     if (lstat(name, &stat_of) != 0 || !S_ISDIR(stat_of.st_mode)) {
         return false;
     }
-    is_tracked = is_work_tree();
-    (void)cli_error(cli, CLI_NEGATIVE, name,
-                    "is a directory; to record its files: %s %s%s | agentwal checkpoint %s %s "
-                    "--files-from - -0",
-                    is_tracked ? "git ls-files -coz --exclude-standard" : "find", name,
-                    is_tracked ? "" : " -type f -print0", cli->items[2], cli->items[3]);
+    command = cli_command(cli, "checkpoint", words, 2);
+    file = cli_open_memory(&word, &size);
+    cli_put_word(file, cli_slice(name));
+    (void)fclose(file);
+    if (is_work_tree(name)) {
+        (void)cli_error(cli, CLI_NEGATIVE, name,
+                        "is a directory; to record its files: (cd %s && git ls-files -coz "
+                        "--exclude-standard | %s --files-from - -0)",
+                        word, command);
+    } else {
+        (void)cli_error(cli, CLI_NEGATIVE, name,
+                        "is a directory; to record its files: find %s -type f -print0 | %s "
+                        "--files-from - -0",
+                        word, command);
+    }
+    free(command);
+    free(word);
     return true;
 }
 

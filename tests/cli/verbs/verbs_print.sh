@@ -49,16 +49,19 @@ code 2 agentwal append s --each --user 'not lost' <<<'{"type":"t","payload":{}}'
 same "agentwal: --each: not allowed with --user" "$(cat stderr)" "--each with --user"
 
 # A directory: the command that records its files, in a work tree or not.
-mkdir -p below/.git below/part
+mkdir -p below/part
 echo one >below/part/one
 code 1 agentwal checkpoint s all below/part
 same "agentwal: below/part: is a directory; to record its files: find below/part -type f -print0 | \
 agentwal checkpoint s all --files-from - -0" "$(cat stderr)" "a directory"
 says '^checkpoint all: 1 file, ' bash -c "$(sed 's/.*files: //' stderr)"
-cd below
-code 1 agentwal checkpoint s all part
-cd ..
-grep -q ': git ls-files -coz --exclude-standard part | ' stderr || fail "$(cat stderr)"
+says '^deleted the checkpoint all$' agentwal checkpoint-delete s all
+mkdir 'a tree'
+(cd 'a tree' && git init -q && echo kept >kept && echo left >left && echo left >.gitignore)
+code 1 agentwal --store "$store" checkpoint s all 'a tree'
+says '^checkpoint all: 2 files, ' bash -c "$(sed 's/.*files: //' stderr)"
+agentwal checkpoint-show s all --json |
+    json '[r["path"] for r in rows] == ["a tree/.gitignore", "a tree/kept"]'
 says '^deleted the checkpoint all$' agentwal checkpoint-delete s all
 
 # Nothing to say: why.
@@ -102,6 +105,15 @@ code 1 agentwal rewind s nothing
 [ ! -s stdout ] || fail "a refusal prints on standard output"
 code 1 agentwal rewind s nothing --json
 json 'rows[0]["canRewind"] is False' stdout
+mkdir folder
+echo one >folder/one
+code 0 agentwal checkpoint s folder folder/one
+rm -r folder
+echo file >folder
+code 1 agentwal rewind s folder
+grep -q ': folder/one: replacing the file failed: Not a directory; ' stderr ||
+    fail "no cause: $(cat stderr)"
+code 0 agentwal checkpoint-delete s folder
 says '^deleted the checkpoint c2$' agentwal checkpoint-delete s c2
 gives 'rows == [{"checkpointId": "c1"}]' agentwal checkpoint-delete s c1 --json
 says '^checkpoints of this session are now off$' agentwal checkpointing s off

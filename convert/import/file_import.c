@@ -156,18 +156,6 @@ static const char *file_id(const struct wal__import_file *file)
     return id;
 }
 
-/* Returns true if the session was imported from a file of the same dialect and name. */
-static bool has_file_name(const struct wal__import_file *file, struct wal_session *session)
-{
-    struct wal_session_info info = {.struct_size = sizeof(info)};
-    struct wal__source source;
-
-    return wal_session_get_info(session, &info, NULL) == WAL_OK &&
-           wal__source_parse(info.source, &source) &&
-           strcmp(source.dialect, file->probe.dialect->name) == 0 &&
-           strcmp(base_name(source.path), base_name(file->path)) == 0;
-}
-
 /* Returns true if the session's file is in another folder of the client, too: each is a session
  * then. It is not after a rename, of a copy of all folders, and through a link to the other one. */
 static bool has_sibling(const struct wal__import_file *file, struct wal_session *session)
@@ -199,7 +187,7 @@ static enum wal_status match_id(struct wal__import_file *file, const char *id, b
     if (status != WAL_OK) {
         return status == WAL_ENOTFOUND || status == WAL_EINVAL ? WAL_OK : status;
     }
-    if (has_file_name(file, session)) {
+    if (wal__import_place_of(file, session) == WAL__PLACE_SAME) {
         bool is_copy = has_sibling(file, session);
 
         status = match_source(file, session, NULL, &match, error);
@@ -721,7 +709,8 @@ static enum wal_status delete_session(struct wal__import_file *file, struct wal_
     }
     forget_session(file);
     if (wal__source_parse(wal__slice_from_text(file->source), &source) &&
-        strcmp(source.dialect, file->probe.dialect->name) == 0) {
+        strcmp(source.dialect, file->probe.dialect->name) == 0 &&
+        strcmp(base_name(source.path), base_name(file->path)) == 0) {
         memcpy(file->free_source, file->source, sizeof(file->source));
     }
     file->source[0] = '\0';
@@ -767,105 +756,18 @@ static enum wal_status delete_outdated_session(struct wal__import_file *file,
 
 /* --- forms of a file ----------------------------------------------------- */
 
-/* The number of a line's form; 0: none. */
-static int64_t form_of(struct wal_slice line, const struct wal__json_member *rewritten)
-{
-    struct wal__json_member version = rewritten[0];
-    int64_t form = 0;
-
-    return wal__json_members(line.data, (size_t)line.size, &version, 1, NULL) == WAL__JSON_OK &&
-                   wal__json_integer(version.value.span, &form) == WAL__JSON_OK
-               ? form
-               : 0;
-}
-
-/* Whether the client changes the line in place: of files that differ in it the longer is newer. */
-static bool is_preamble(const struct wal__dialect *dialect, const struct wal__piece *piece)
-{
-    struct wal__line_info line;
-
-    return wal__line_read(dialect, piece->data, piece->size, &line, NULL) == WAL__JSON_OK &&
-           line.is_preamble;
-}
-
-/* Which of two forms the session and the file are. */
-enum form {
-    FORM_OTHER,  /* none of each other */
-    FORM_OLDER,  /* the file has all lines of the session in a newer form */
-    FORM_COVERED /* the session has all lines of the file in a newer form */
-};
-
-static enum wal_status compare_forms(struct wal__import_file *file, struct wal_session *session,
-                                     enum form *form, struct wal_error *error)
-{
-    const struct wal__json_member *rewritten = file->probe.dialect->rewritten;
-    const struct wal__heap *heap = file->import->heap;
-    struct wal__source_lines lines;
-    struct wal__line_reader reader;
-    struct wal__piece piece = {.line = 0};
-    struct wal_entry entry;
-    int64_t file_form = 0;
-    int64_t session_form = 0;
-    bool begins_with_preamble = false;
-    bool is_same = true;
-    int got = 1;
-    enum wal_status status = wal__source_lines_open(&lines, heap, session, 0, NULL, error);
-
-    if (status != WAL_OK) {
-        return status;
-    }
-    wal__line_reader_init(&reader, heap, file->fd, file->size, false, 0);
-    reader.is_whole = file->probe.is_whole;
-    while (is_same && got > 0 &&
-           (status = wal__source_lines_next(&lines, &entry, error)) == WAL_OK &&
-           entry.stream != WAL__PARTIAL_STREAM) {
-        char *memory = NULL;
-
-        got = wal__line_reader_next(&reader, &piece);
-        status = got < 0
-                     ? wal__import_errno(error)
-                     : wal__entry_payload_load(heap, file->import->store, &entry, &memory, error);
-        is_same =
-            status == WAL_OK &&
-            (got == 0 ||
-             wal__line_is_same(
-                 (struct wal__json_span){entry.payload.data, (size_t)entry.payload.size},
-                 (struct wal__json_span){(const uint8_t *)piece.data, piece.size}, rewritten));
-        if (is_same && piece.line == 1) {
-            file_form = form_of((struct wal_slice){piece.data, piece.size}, rewritten);
-            session_form = form_of(entry.payload, rewritten);
-            if (wal__is_json_name(file->name)) {
-                file_form = (int64_t)piece.size;
-                session_form = (int64_t)entry.payload.size;
-            }
-            begins_with_preamble = is_preamble(file->probe.dialect, &piece);
-        }
-        wal__heap_free(heap, memory);
-    }
-    file_form += !begins_with_preamble || file_form != session_form ? 0 : got > 0 ? 1 : -1;
-    if (is_same && got > 0 && file_form > session_form) {
-        *form = FORM_OLDER;
-    } else if (is_same && file_form < session_form &&
-               (got == 0 || wal__line_reader_next(&reader, &piece) == 0)) {
-        *form = FORM_COVERED;
-    }
-    wal__line_reader_deinit(&reader);
-    wal__source_lines_close(&lines);
-    return status == WAL_END ? WAL_OK : status;
-}
-
-/* Finds the session of the file's id and name that has the file in another form. One that is older
- * is deleted, unless it was used otherwise; one that is newer covers the file. */
+/* Finds the session of the file's id that has the file in another form. One that is older is
+ * deleted, unless it was used otherwise; one that is newer covers the file. */
 static enum wal_status find_other_form(struct wal__import_file *file, struct wal_error *error)
 {
     struct wal_session_info info = {.struct_size = sizeof(info)};
     const char *id = file_id(file);
-    enum form form = FORM_OTHER;
+    enum wal__import_form form = WAL__FORM_OTHER;
     bool is_modified = false;
     uint64_t others = 0;
     enum wal_status status;
 
-    if (file->probe.dialect->rewritten == NULL || id == NULL || !file->import->matches_ids) {
+    if (id == NULL || !file->import->matches_ids) {
         return WAL_OK;
     }
     status = wal_session_open(file->import->store, wal__slice_from_text(id), &file->session, error);
@@ -874,23 +776,23 @@ static enum wal_status find_other_form(struct wal__import_file *file, struct wal
     }
     status = wal_session_get_info(file->session, &info, error);
     file->seen = info.last_sequence;
-    if (status == WAL_OK && has_file_name(file, file->session)) {
-        status = compare_forms(file, file->session, &form, error);
+    if (status == WAL_OK) {
+        status = wal__import_compare_forms(file, file->session, &form, error);
     }
-    if (status == WAL_OK && form != FORM_OTHER) {
+    if (status == WAL_OK && form != WAL__FORM_OTHER) {
         status = read_source(file, error);
     }
-    file->is_covered = status == WAL_OK && form == FORM_COVERED;
+    file->is_covered = status == WAL_OK && form == WAL__FORM_COVERED;
     if (file->is_covered) {
         return WAL_OK;
     }
-    if (status == WAL_OK && form == FORM_OLDER) {
+    if (status == WAL_OK && form == WAL__FORM_OLDER) {
         status = has_other_content(file, &is_modified, error);
     }
-    if (status == WAL_OK && form == FORM_OLDER && !is_modified) {
+    if (status == WAL_OK && form == WAL__FORM_OLDER && !is_modified) {
         status = wal__import_count_others(file->session, &others, error);
     }
-    if (status == WAL_OK && form == FORM_OLDER && !is_modified && others == 0) {
+    if (status == WAL_OK && form == WAL__FORM_OLDER && !is_modified && others == 0) {
         return delete_session(file, error);
     }
     forget_session(file);

@@ -90,6 +90,30 @@ void wal__import_probe_path(struct wal__import_file *file, struct wal__file_prob
 enum wal_status wal__import_update_about(struct wal__import_file *file,
                                          struct wal_error *error) WAL_MUST_USE;
 
+/* --- its forms (file_form.c) ----------------------------------------------- */
+
+/* The file that a session was imported from, in relation to a file of its dialect. */
+enum wal__import_place {
+    WAL__PLACE_OTHER,
+    WAL__PLACE_SAME,     /* it has that name */
+    WAL__PLACE_OF_ID,    /* its client names the session by another component of the path */
+    WAL__PLACE_OF_LINES, /* it is one object, and the file has its messages as lines */
+};
+
+enum wal__import_place wal__import_place_of(const struct wal__import_file *file,
+                                            struct wal_session *session);
+
+/* Which of two forms the session and the file are. */
+enum wal__import_form {
+    WAL__FORM_OTHER,  /* none of each other */
+    WAL__FORM_OLDER,  /* the file has all lines of the session in a newer form, or place */
+    WAL__FORM_COVERED /* the session has all lines of the file in a newer form */
+};
+
+enum wal_status wal__import_compare_forms(struct wal__import_file *file,
+                                          struct wal_session *session, enum wal__import_form *form,
+                                          struct wal_error *error) WAL_MUST_USE;
+
 /* --- files --------------------------------------------------------------- */
 
 /* Imports an open regular file and reports the result. `name` is the path as it is reported, `path`

@@ -353,6 +353,22 @@ def gemini(work):
     assert home.sessions()["long1"]["entries"] == 1
     home.files[path] = newer
     home.check_source(".gemini", "long")
+    # A newer version goes on in lines: they replace the object, if they have its messages and it
+    # was not used otherwise.
+    for number, (session, used) in enumerate((("moved", False), ("other", False), ("used", True))):
+        name = chats + "moved%d.json" % number
+        home.write(name, gemini_object(session, "One.", "Two."))
+        home.run("import", os.path.join(work, ".gemini"))
+        if used:
+            home.run("append", "--user", "Mine.", session)
+        found = json.loads(gemini_object(session, "One.", "Two.", "Three."))
+        messages = found.pop("messages")
+        home.write(name + "l", line(found, *messages[session == "other":]))
+        home.run("import", os.path.join(work, ".gemini"))
+        home.run("import", os.path.join(work, ".gemini"))
+        assert home.run("cat", "--text", session).count("One.") == 1
+        assert (session + "~2" in home.sessions()) == (session != "moved"), home.sessions()
+    assert home.run("cat", "--text", "moved").count("Three.") == 1
     # A redacted one does not come back.
     home.run("redact", "long0", "line-1")
     entries = home.sessions()["long0"]["entries"]
@@ -478,6 +494,19 @@ def copilot(work):
     assert sessions[ID]["cwd"] == "/srv/it's" and sessions[ID]["entries"] == 3
     assert "older" not in home.run("cat", "--text", ID)
     home.check_source(".copilot")
+    # A newer version goes on in a folder: it is the same session, at its new place.
+    moved = events(CHILD, "without a folder") + line(
+        {"type": "user.message", "id": "e9", "data": {"content": "More."}, "parentId": "e2",
+         "timestamp": "2026-02-03T09:01:00.000Z"})
+    home.files[place + CHILD + "/events.jsonl"] = moved
+    del home.files[place + CHILD + ".jsonl"]
+    home.write(place + CHILD + "/events.jsonl", moved)
+    for _ in range(2):
+        home.run("import", os.path.join(work, ".copilot"))
+        assert set(home.sessions()) == {ID, CHILD}, home.sessions()
+        assert home.run("cat", "--text", CHILD).count("without a folder") == 1
+    assert home.run("cat", "--text", CHILD).count("More.") == 1
+    home.check_source(".copilot", "moved")
     # What is no YAML of scalars says nothing, and the session is there.
     for number, (text, title) in enumerate((
             ('name: "torn', '"torn'), ("name:\n", None), (":\n::\nname", None),

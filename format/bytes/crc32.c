@@ -19,6 +19,7 @@
 
 #include "format/bytes/assert.h"
 #include "format/bytes/bytes.h"
+#include "format/bytes/cpu.h"
 
 #ifdef AGENTWAL_HAVE_LIBDEFLATE
 #include <libdeflate.h>
@@ -28,8 +29,16 @@
 
 #include <immintrin.h>
 
+/* Clang 18 to 21 have the wide registers apart from AVX-512, and a build may leave them out. */
+#if defined(__clang__) && __clang_major__ >= 18 && __clang_major__ < 22
+#define WIDE_REGISTERS ",evex512"
+#else
+#define WIDE_REGISTERS ""
+#endif
+
 /* Only for processors on which crc32_fold_supported() is true. */
-#define TARGET_CLMUL __attribute__((target("sse4.1,pclmul,avx2,avx512f,avx512vl,vpclmulqdq")))
+#define TARGET_CLMUL \
+    __attribute__((target("sse4.1,pclmul,avx2,avx512f,avx512vl,vpclmulqdq" WIDE_REGISTERS)))
 
 enum {
     BLOCK_SIZE = 16,
@@ -214,8 +223,7 @@ TARGET_CLMUL static uint32_t crc_long(uint32_t sum, const uint8_t *at, size_t si
 
 static bool crc32_fold_supported(void)
 {
-    return __builtin_cpu_supports("vpclmulqdq") && __builtin_cpu_supports("avx512vl") &&
-           __builtin_cpu_supports("pclmul");
+    return wal__cpu_has(WAL__CPU_WIDE_CLMUL);
 }
 
 TARGET_CLMUL static uint32_t crc32_fold(uint32_t crc, const void *data, size_t size)

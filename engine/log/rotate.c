@@ -162,9 +162,9 @@ static uint64_t capacity_by_rate(const struct wal__log *log)
     while (least < SEGMENT_SIZE_REGULAR && least * 2 <= sum / SHARE_LEAST) {
         least *= 2;
     }
-    if (time < FAST_MS) {
+    if (time < (double)FAST_MS) {
         capacity *= 2;
-    } else if (time > SLOW_MS) {
+    } else if (time > (double)SLOW_MS) {
         capacity /= 2;
     }
     return capacity > least ? capacity : least;

@@ -183,10 +183,7 @@ struct resolving {
     struct wal_error *error;
 };
 
-enum {
-    SCORE_STEPS = 16 /* of a score; hits within one are ordered by time */
-};
-
+static const float score_steps = 16;  /* of a score; hits within one are ordered by time */
 static const float saturation = 1.2F; /* k1 of BM25 */
 
 /* --- sessions ----------------------------------------------------------- */
@@ -392,7 +389,7 @@ static float weigh(const struct wal__query *query, const struct wal__text_field 
     for (uint32_t t = 0; t < query->expression.wanted; t++) {
         sum += saturate(query->idf[t], counts[t]);
     }
-    return floorf(sum * SCORE_STEPS) / SCORE_STEPS;
+    return floorf(sum * score_steps) / score_steps;
 }
 
 /* Finds the field with the most of the terms; *terms are those of all, and resolving->score is of

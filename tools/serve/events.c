@@ -701,9 +701,9 @@ enum {
 };
 
 struct client {
+    struct serve_link link;
     struct serve_feed *feed;
     struct MHD_Connection *connection;
-    LIST_ENTRY(client) list;
     uint64_t position;
     uint64_t start;   /* where the events were when it connected */
     uint32_t session; /* its number; 0: all */
@@ -722,7 +722,7 @@ struct serve_feed {
     struct serve_server *server;
     pthread_t follower;
     pthread_mutex_t lock;
-    LIST_HEAD(, client) clients;
+    struct serve_link *clients;
     size_t client_count;
     struct recent recent;
     bool is_stopping;
@@ -840,7 +840,7 @@ static void forget(struct serve_feed *feed, enum change change)
     close_reading(feed, true);
     pthread_mutex_lock(&feed->lock);
     recent_drop(&feed->recent, UINT64_MAX);
-    LIST_FOREACH (client, &feed->clients, list) {
+    SERVE_EACH (client, feed->clients) {
         if (change != REPLACES && client->rest != NULL && client->has_events) {
             drop_rest(client);
             client->is_cut = true;
@@ -908,7 +908,7 @@ static void drop_sent(struct serve_feed *feed)
     uint64_t sent = feed->recent.end;
     const struct client *client;
 
-    LIST_FOREACH (client, &feed->clients, list) {
+    SERVE_EACH (client, feed->clients) {
         if (keeps_up(client) && client->position < sent) {
             sent = client->position;
         }
@@ -923,7 +923,7 @@ static void wake_clients(struct serve_feed *feed)
     int64_t now = when_steady_ms();
     struct client *client;
 
-    LIST_FOREACH (client, &feed->clients, list) {
+    SERVE_EACH (client, feed->clients) {
         if (!client->is_waiting) {
             continue;
         }
@@ -1105,7 +1105,7 @@ static void end_client(void *ctx)
     struct serve_feed *feed = client->feed;
 
     pthread_mutex_lock(&feed->lock);
-    LIST_REMOVE(client, list);
+    serve_link_remove(&client->link);
     feed->client_count--;
     pthread_mutex_unlock(&feed->lock);
     drop_rest(client);
@@ -1149,7 +1149,7 @@ static struct client *add_client(struct serve_exchange *exchange, uint32_t sessi
     client->rest_size =
         (size_t)snprintf(client->rest, 128, "event: hello\ndata: {\"sequence\":%llu}\n\n",
                          (unsigned long long)client->position);
-    LIST_INSERT_HEAD(&feed->clients, client, list);
+    serve_link_insert(&feed->clients, &client->link);
     feed->client_count++;
     pthread_mutex_unlock(&feed->lock);
     return client;

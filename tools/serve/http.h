@@ -16,7 +16,6 @@
 #include <microhttpd.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <sys/queue.h>
 
 #include "tools/shown/shown.h"
 
@@ -61,6 +60,32 @@ struct serve_access {
     char cookie[SERVE_SECRET_SIZE]; /* lock; of the last answer to the link */
 };
 
+/* A list whose items begin with their link. Not every C library has sys/queue.h. */
+struct serve_link {
+    struct serve_link *next;
+    struct serve_link **at; /* what points to it */
+};
+
+#define SERVE_EACH(item, first) \
+    for ((item) = (void *)(first); (item) != NULL; (item) = (void *)(item)->link.next)
+
+static inline void serve_link_insert(struct serve_link **first, struct serve_link *link)
+{
+    *link = (struct serve_link){.next = *first, .at = first};
+    if (link->next != NULL) {
+        link->next->at = &link->next;
+    }
+    *first = link;
+}
+
+static inline void serve_link_remove(struct serve_link *link)
+{
+    *link->at = link->next;
+    if (link->next != NULL) {
+        link->next->at = link->at;
+    }
+}
+
 struct serve_server {
     /* Set by the caller before the start. */
     const struct cli *cli;
@@ -88,12 +113,12 @@ struct serve_server {
     atomic_bool is_stopping;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    unsigned known;                /* connections with a valid token; lock */
-    unsigned strangers;            /* those without, that were not shut down; lock */
-    unsigned jobs;                 /* threads of slow requests; lock */
-    unsigned streams;              /* threads that write answers; lock */
-    unsigned requests;             /* that are being answered; lock */
-    LIST_HEAD(, serve_peer) peers; /* connections; lock */
+    unsigned known;           /* connections with a valid token; lock */
+    unsigned strangers;       /* those without, that were not shut down; lock */
+    unsigned jobs;            /* threads of slow requests; lock */
+    unsigned streams;         /* threads that write answers; lock */
+    unsigned requests;        /* that are being answered; lock */
+    struct serve_link *peers; /* connections; lock */
     pthread_t sweeper;
     bool has_sweeper;
 };

@@ -240,7 +240,7 @@ enum {
 };
 
 struct serve_peer {
-    LIST_ENTRY(serve_peer) list; /* the newest first */
+    struct serve_link link; /* the newest first */
     int fd;
     enum wait wait;
     time_t begun; /* monotonic seconds */
@@ -266,7 +266,7 @@ static void evict_oldest(struct serve_server *server)
     struct serve_peer *oldest = NULL;
     struct serve_peer *peer;
 
-    LIST_FOREACH (peer, &server->peers, list) {
+    SERVE_EACH (peer, server->peers) {
         if (!peer->is_known && !peer->is_evicted) {
             oldest = peer;
         }
@@ -334,14 +334,14 @@ static void begin_connection(struct serve_server *server, struct MHD_Connection 
     if (!server->has_port && !peer->is_foreign && !admit(server, peer)) {
         evict(server, peer);
     }
-    LIST_INSERT_HEAD(&server->peers, peer, list);
+    serve_link_insert(&server->peers, &peer->link);
     pthread_mutex_unlock(&server->lock);
 }
 
 static void end_connection(struct serve_server *server, struct serve_peer *peer)
 {
     pthread_mutex_lock(&server->lock);
-    LIST_REMOVE(peer, list);
+    serve_link_remove(&peer->link);
     if (peer->is_known) {
         server->known--;
     } else if (!peer->is_evicted) {
@@ -429,7 +429,7 @@ static void shut_slow_down(struct serve_server *server)
     time_t now = when_steady_ms() / 1000;
     struct serve_peer *peer;
 
-    LIST_FOREACH (peer, &server->peers, list) {
+    SERVE_EACH (peer, server->peers) {
         time_t limit = (time_t)server->idle_s * (peer->wait == WAIT_BODY ? BODY_FACTOR : 1);
 
         if (!peer->is_known) {
@@ -447,7 +447,7 @@ static void peer_shut_down(const struct serve_server *server)
 {
     const struct serve_peer *peer;
 
-    LIST_FOREACH (peer, &server->peers, list) {
+    SERVE_EACH (peer, server->peers) {
         if (peer->fd >= 0) {
             shutdown(peer->fd, SHUT_RDWR);
         }

@@ -813,6 +813,28 @@ static struct wal_slice strike_secrets(struct view_filter *filter, struct wal_sl
 
 /* --- patterns ----------------------------------------------------------- */
 
+/* Finds the first match from `at` on in data, which has a NUL at `size` and may have others. */
+static bool find_match(const regex_t *pattern, const char *data, size_t at, size_t size,
+                       regmatch_t *match)
+{
+#ifdef REG_STARTEND
+    *match = (regmatch_t){(regoff_t)at, (regoff_t)size};
+    return regexec(pattern, data, 1, match, REG_STARTEND | (at > 0 ? REG_NOTBOL : 0)) == 0;
+#else
+    /* A NUL ends what regexec reads: it searches one piece after the other. */
+    for (; at < size; at += strlen(data + at) + 1) {
+        bool is_line = at == 0 || data[at - 1] == '\n';
+
+        if (regexec(pattern, data + at, 1, match, is_line ? 0 : REG_NOTBOL) == 0) {
+            match->rm_so += (regoff_t)at;
+            match->rm_eo += (regoff_t)at;
+            return true;
+        }
+    }
+    return false;
+#endif
+}
+
 static struct wal_slice strike_pattern(struct view_filter *filter, const regex_t *pattern,
                                        struct wal_slice text, struct cli_texts *texts)
 {
@@ -823,9 +845,9 @@ static struct wal_slice strike_pattern(struct view_filter *filter, const regex_t
     size_t at = 0;
 
     while (at < text.size) {
-        regmatch_t match = {(regoff_t)at, (regoff_t)text.size};
+        regmatch_t match;
 
-        if (regexec(pattern, data, 1, &match, REG_STARTEND | (at > 0 ? REG_NOTBOL : 0)) != 0) {
+        if (!find_match(pattern, data, at, (size_t)text.size, &match)) {
             break;
         }
         if (match.rm_eo == match.rm_so) {

@@ -46,6 +46,7 @@ function(agentwal_add_static_objects target)
     ${PROJECT_SOURCE_DIR}/bindings/table/table.c)
   target_include_directories(${target} PRIVATE
     ${PROJECT_SOURCE_DIR}/convert/include)
+  target_include_directories(${target} SYSTEM PRIVATE ${AGENTWAL_libcrypto_INCLUDE})
 endfunction()
 
 # agentwal_add_static_search(TARGET WHAT FILE MISSING): adds full-text search to

@@ -137,7 +137,7 @@ enum wal_status wal__credentials_run(const char *command, uint32_t timeout_ms,
         return wal__fail_at(error, WAL_EACCESS, code, NULL, 0,
                             "cannot start AGENTWAL_REMOTE_CREDENTIALS_COMMAND: "
                             "%s",
-                            strerrordesc_np(code));
+                            strerror(code));
     }
     code = read_all(fd, deadline, end, &size);
     if (code != 0) {
@@ -351,9 +351,9 @@ static enum wal_status read_file(const char *path, struct wal__buf *text, struct
     WAL__RETRY_EINTR(fd, open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     fd = wal__descriptor_above_stdio(fd);
     if (fd < 0) {
-        return wal__fail_at(
-            error, errno == ENOENT || errno == ENOTDIR ? WAL_ENOTFOUND : WAL_EACCESS, errno, path,
-            0, "cannot open the credentials: %s", strerrordesc_np(errno));
+        return wal__fail_at(error,
+                            errno == ENOENT || errno == ENOTDIR ? WAL_ENOTFOUND : WAL_EACCESS,
+                            errno, path, 0, "cannot open the credentials: %s", strerror(errno));
     }
     if (wal__buf_reserve(text, FILE_MAX, &end) != WAL_OK) {
         (void)close(fd);

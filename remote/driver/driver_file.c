@@ -53,7 +53,7 @@ static enum wal_status file_fail(const struct file_place *place, const char *nam
 
     (void)snprintf(url, sizeof(url), "file://%s%s%s", place->directory, name[0] == '\0' ? "" : "/",
                    name);
-    return wal__fail_at(error, status, code, url, 0, "%s: %s", what, strerrordesc_np(code));
+    return wal__fail_at(error, status, code, url, 0, "%s: %s", what, strerror(code));
 }
 
 /* Opens the directory of the remote. WAL_ENOTSTORE. */

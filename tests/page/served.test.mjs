@@ -69,6 +69,8 @@ test('subagents are below their session, linked with the call', async () => {
       const titles = await page.evaluate(() =>
         [...document.querySelectorAll('.session .title')].map((one) => one.textContent));
       assert.ok(!titles.includes('Look <b>here</b>'), titles);
+      // The list counts no subagents, and nothing else counts sessions.
+      assert.doesNotMatch(await page.$eval('.home', (node) => node.textContent), /\d session/);
       await hash(page, '#/starter?tab=facts');
       await page.waitForSelector('.call .subagent a');
       await page.waitForSelector('.subagents a');

@@ -207,8 +207,8 @@ async function homeNode(app) {
   const node = el('div', { class: 'home pane', tabindex: '0' });
   const info = app.sessions?.info || await app.source.info();
   append(node, [el('h1', {}, 'Agent sessions'),
-    el('p', { class: 'dim' }, countText(info.sessions, 'session') + ' in ' +
-      plain(info.store || 'this store') + '. Choose one, or press ? for the keys.')]);
+    el('p', { class: 'dim' }, 'Choose one of the sessions in ' +
+      plain(info.store || 'this store') + ', or press ? for the keys.')]);
   const named = [['day', 'Usage'], ['model', 'Models', (row) => row.model],
     ['project', 'Projects', (row) => row.cwd || row.projectId],
     ['client', 'Clients', (row) => row.client]];

@@ -750,35 +750,39 @@ static void note_part(void *ctx, const struct wal__message_part *part)
     contents->has_other |= part->kind != WAL__PART_RESULT && part->kind != WAL__PART_NOTE;
 }
 
-/* Returns the role of an entry in the words of docs/seeing.md, or NULL. A message of a user that
- * has nothing but results is of the role tool. */
-static const char *shown_role(const struct wal_entry *entry)
+const char *shown_message_role(const struct wal__message *message)
 {
     static const char *const roles[][2] = {
         {"user", "user"},       {"assistant", "assistant"}, {"tool", "tool"},
         {"toolResult", "tool"}, {"system", "system"},       {"developer", "system"},
     };
     struct contents contents = {.has_result = false};
-    struct wal__json_span payload;
-    struct wal__message message;
 
-    if ((entry->flags & WAL_ENTRY_REDACTED) != 0 || !cli_entry_json(entry, &payload) ||
-        !wal__message_find(payload, &message)) {
-        return NULL;
-    }
-    if (is_string(&message.role, "user")) {
-        wal__message_visit(&message, note_part, &contents);
+    if (is_string(&message->role, "user")) {
+        wal__message_visit(message, note_part, &contents);
         if (contents.has_other || (!contents.has_result && !contents.has_note)) {
             return "user";
         }
         return contents.has_result ? "tool" : "system";
     }
     for (size_t i = 0; i < sizeof(roles) / sizeof(roles[0]); i++) {
-        if (is_string(&message.role, roles[i][0])) {
+        if (is_string(&message->role, roles[i][0])) {
             return roles[i][1];
         }
     }
     return NULL;
+}
+
+/* The same of an entry. */
+static const char *shown_role(const struct wal_entry *entry)
+{
+    struct wal__json_span payload;
+    struct wal__message message;
+
+    return (entry->flags & WAL_ENTRY_REDACTED) == 0 && cli_entry_json(entry, &payload) &&
+                   wal__message_find(payload, &message)
+               ? shown_message_role(&message)
+               : NULL;
 }
 
 /* --- preview ------------------------------------------------------------ */

@@ -114,6 +114,10 @@ enum wal_status shown_entry(struct shown *shown, struct wal_store *store,
 enum wal_status shown_entry_with_payload(struct shown *shown, struct wal_store *store,
                                          const struct wal_entry *entry, struct wal_error *error);
 
+/* Returns the role of a message in the words of docs/seeing.md, or NULL. A message of a user that
+ * has nothing but results is of the role tool. */
+const char *shown_message_role(const struct wal__message *message);
+
 /* Returns the id of a call, of the part that it is or of its result; kind NONE without one. */
 struct wal__json_token shown_call_id(const struct wal__message_part *part);
 

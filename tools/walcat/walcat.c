@@ -228,9 +228,10 @@ static void put_node(struct tree *tree, const struct branch *branch, uint32_t at
     walcat_print_preview(file, tree->store, entry, columns);
     fclose(file);
     terminal_put_style(terminal, TERMINAL_DIM);
-    /* The author of a message of Claude Code is its type. */
-    if (size < type_size + 3 || memcmp(preview + 2, entry->type.data, type_size) != 0 ||
-        preview[2 + type_size] != ':') {
+    /* The author of a message of Claude Code is its type, or of results a tool. */
+    if ((size < type_size + 3 || memcmp(preview + 2, entry->type.data, type_size) != 0 ||
+         preview[2 + type_size] != ':') &&
+        !(cli_slice_equal(entry->type, cli_slice("user")) && strncmp(preview, "  tool:", 7) == 0)) {
         fputs("  ", stdout);
         cli_print_text(stdout, entry->type, 0, false);
     }
@@ -564,11 +565,15 @@ static void put_redaction(struct writer *writer, struct wal__json_span payload)
 /* Prints who wrote a message. */
 static void put_author(struct writer *writer, const struct wal__message *message)
 {
+    const char *role = shown_message_role(message);
+
     writer->names_notes = !wal__message_is_note(message);
     if (message->is_summary) {
         put_literal(writer, "summary");
     } else if (!writer->names_notes) {
         put_literal(writer, "note");
+    } else if (role != NULL && strcmp(role, "tool") == 0) {
+        put_literal(writer, role);
     } else {
         put_string(writer, &message->role);
     }

@@ -91,6 +91,12 @@ says '^[^ ]+  message  assistant: \[call bash \{"run":"0+' agentwal --store call
 grep -q '^u  user: hi  <- main$' stdout || fail "a type twice: $(cat stdout)"
 code 0 agentwal --store calls cat --text calls
 ! grep -q thinking stdout || fail "empty thinking: $(cat stdout)"
+# A message of a user that has results only is a tool's.
+printf '{"id":"r","type":"user","payload":{"role":"user","content":[%s]}}\n' \
+    '{"type":"tool_result","tool_use_id":"c","content":"done"}' |
+    agentwal --store calls append calls >/dev/null
+says '^r  tool: \[result\] done +<- main$' agentwal --store calls tree calls
+says '^tool  ' agentwal --store calls cat --text calls
 
 echo content >file
 says '^checkpoint c1: 1 file, 8 bytes; 1 new content, ' agentwal checkpoint s c1 file

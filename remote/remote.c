@@ -9,6 +9,7 @@
 #include "agentwal/remote.h"
 #include "engine/base/error.h"
 #include "engine/base/struct_size.h"
+#include "engine/base/system.h"
 #include "remote/base/base.h"
 #include "remote/history/fetch.h"
 #include "remote/history/remote.h"
@@ -122,7 +123,7 @@ enum wal_status wal_remote_writer_open(struct wal_remote *remote, struct wal_sto
         status = check_source(store, error);
     }
     if (status == WAL_OK && wal__uuid_is_zero(own.writer)) {
-        status = wal__machine_random(own.writer, error);
+        wal__system_random(own.writer, sizeof(own.writer));
     }
     if (status != WAL_OK) {
         return status;

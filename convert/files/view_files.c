@@ -19,6 +19,7 @@
 #include "convert/model/model_table.h"
 #include "engine/base/error.h"
 #include "engine/base/heap.h"
+#include "engine/base/system.h"
 #include "format/bytes/assert.h"
 #include "format/json/json_out.h"
 
@@ -185,12 +186,11 @@ static enum wal_status copy_stable_prefix(struct wal__line_file *file, struct wa
         size_t want = left < ((size_t)1 << 30) ? (size_t)left : (size_t)1 << 30;
         ssize_t got;
         (void)wal__view_fault_point(file->env, 0);
-        got = copy_file_range(file->existing_fd, &from, file->out_fd, NULL, want, 0);
+        got = wal__system_copy(file->out_fd, file->existing_fd, &from, want);
         if (got > 0) {
             continue;
         }
-        if (got < 0 && errno != EXDEV && errno != EINVAL && errno != ENOSYS &&
-            errno != EOPNOTSUPP) {
+        if (got < 0 && errno != EOPNOTSUPP) {
             return wal__view_fs_fail(error, file->path);
         }
         want = want < BUFFER_SIZE ? want : BUFFER_SIZE;

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "engine/base/error.h"
+#include "engine/base/system.h"
 #include "format/bytes/assert.h"
 
 #define NAME_SIZE 256 /* of a path component, with its NUL */
@@ -19,8 +20,7 @@
 struct wal__file_stamp wal__file_stamp_of(const struct stat *stat)
 {
     return (struct wal__file_stamp){.size = (uint64_t)stat->st_size,
-                                    .mtime_ns = (int64_t)stat->st_mtim.tv_sec * 1000000000 +
-                                                stat->st_mtim.tv_nsec,
+                                    .mtime_ns = wal__system_modified_ns(stat),
                                     .inode = (uint64_t)stat->st_ino};
 }
 
@@ -99,8 +99,7 @@ static bool make_directory(int above, const char *name)
 /* Creates the root and its missing parents. */
 static bool create_root(const struct wal__view_env *env, const char *root)
 {
-    int flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
-    int above = open(root[0] == '/' ? "/" : ".", flags);
+    int above = wal__system_open_place(AT_FDCWD, root[0] == '/' ? "/" : ".", true);
     bool is_made = above >= 0;
     int number;
 
@@ -115,9 +114,9 @@ static bool create_root(const struct wal__view_env *env, const char *root)
         } else {
             memcpy(part, root, size);
             part[size] = '\0';
-            fd = openat(above, part, flags);
+            fd = wal__system_open_place(above, part, true);
             if (fd < 0 && errno == ENOENT && make_directory(above, part)) {
-                fd = openat(above, part, flags);
+                fd = wal__system_open_place(above, part, true);
             }
         }
         number = errno;
@@ -281,7 +280,7 @@ enum wal_status wal__view_fs_sync(const struct wal__view_env *env, int fd,
     struct stat stat;
 
     (void)wal__view_fault_point(env, 0);
-    if (fdatasync(fd) != 0 || fstat(fd, &stat) != 0) {
+    if (wal__system_sync(fd) != 0 || fstat(fd, &stat) != 0) {
         return wal__view_fs_fail(error, NULL);
     }
     *stamp = wal__file_stamp_of(&stat);
@@ -417,12 +416,22 @@ static bool has_line(const uint8_t *text, size_t size, const void *line, size_t 
     return false;
 }
 
+/* Where the last comma of the line is, or its end without one. */
+static size_t last_comma(const struct wal__shared_file *file)
+{
+    size_t at = file->size;
+
+    while (at > 0 && ((const char *)file->data)[at - 1] != ',') {
+        at--;
+    }
+    return at > 0 ? at - 1 : file->size;
+}
+
 /* Reads the file and determines whether it has the line, and whether it ends in a newline. */
 static enum wal_status search(const struct wal__shared_file *file, int fd, uint64_t size,
                               bool *is_found, bool *is_ended, struct wal_error *error)
 {
-    const uint8_t *comma = memrchr(file->data, ',', file->size);
-    size_t compared = comma != NULL ? (size_t)(comma - (const uint8_t *)file->data) : file->size;
+    size_t compared = last_comma(file);
     uint8_t *text = wal__heap_alloc(file->env->heap, (size_t)size + 1);
     size_t have = 0;
     ssize_t got = 1;

@@ -18,6 +18,7 @@
 #include "convert/model/model_table.h"
 #include "convert/source/checkpoint_manifest.h"
 #include "engine/base/error.h"
+#include "engine/base/system.h"
 #include "format/bytes/bytes.h"
 
 /* --- contents as blobs --------------------------------------------------- */
@@ -516,7 +517,8 @@ enum wal_status wal__checkpoint_import(const struct wal__checkpoint_import *in,
                                        struct wal_error *error)
 {
     struct importer importer = {.in = in, .heap = in->heap != NULL ? in->heap : &wal__heap_libc};
-    int fd = open(directory, (name != NULL ? O_PATH : O_RDONLY) | O_DIRECTORY | O_CLOEXEC);
+    int fd = name != NULL ? wal__system_open_place(AT_FDCWD, directory, true)
+                          : open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     enum wal_status status;
 
     if (fd < 0) {

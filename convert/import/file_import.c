@@ -27,6 +27,7 @@
 #include "convert/model/model_write.h"
 #include "convert/source/source_lines.h"
 #include "engine/base/error.h"
+#include "engine/base/system.h"
 #include "format/json/json_scan.h"
 #include "format/payload/timestamp.h"
 
@@ -608,7 +609,7 @@ static enum wal_status probe(struct wal__import_file *file, const struct wal__di
         return wal__import_errno(error);
     }
     file->size = (uint64_t)stat.st_size;
-    file->modified_ms = (int64_t)stat.st_mtim.tv_sec * 1000 + stat.st_mtim.tv_nsec / 1000000;
+    file->modified_ms = wal__system_modified_ns(&stat) / 1000000;
     if ((file->import->waits_for_newline && !wal__is_json_name(file->name) && !leave_rest(file)) ||
         wal__file_probe(&file->import->arena, file->fd, file->size, forced, &file->probe) < 0) {
         return wal__import_errno(error);
@@ -937,8 +938,8 @@ static enum wal_status find_or_create_session(struct wal__import_file *file,
 static size_t write_stat(const struct stat *stat, char stamp[STAMP_SIZE])
 {
     return (size_t)snprintf(stamp, STAMP_SIZE, "%llu %" PRId64 " %" PRId64 " %llu %llu ",
-                            (unsigned long long)stat->st_size, wal__time_ns(&stat->st_mtim),
-                            wal__time_ns(&stat->st_ctim), (unsigned long long)stat->st_ino,
+                            (unsigned long long)stat->st_size, wal__system_modified_ns(stat),
+                            wal__system_changed_ns(stat), (unsigned long long)stat->st_ino,
                             (unsigned long long)stat->st_dev);
 }
 
@@ -996,8 +997,8 @@ static bool find_known(struct wal__import_file *file, const struct wal__dialect 
 static bool is_settled(const struct wal__import_file *file, const struct wal_session_info *info)
 {
     const struct wal__import *import = file->import;
-    int64_t modified_ns = wal__time_ns(&import->stat.st_mtim);
-    int64_t changed_ns = wal__time_ns(&import->stat.st_ctim);
+    int64_t modified_ns = wal__system_modified_ns(&import->stat);
+    int64_t changed_ns = wal__system_changed_ns(&import->stat);
     int64_t newest_ns = modified_ns > changed_ns ? modified_ns : changed_ns;
     char first[WAL__SOURCE_SIZE_MAX + 1];
     char text[STAMP_SIZE] = "";

@@ -24,9 +24,11 @@
 #include "convert/model/model_member.h"
 #include "convert/source/source_lines.h"
 #include "convert/source/source_name.h"
+#include "engine/base/descriptor.h"
 #include "engine/base/directory.h"
 #include "engine/base/error.h"
 #include "engine/base/map.h"
+#include "engine/base/system.h"
 #include "format/bytes/assert.h"
 #include "format/payload/timestamp.h"
 
@@ -537,26 +539,6 @@ ssize_t wal__file_read_full(int fd, void *data, size_t size)
 
 /* --- compressed files ---------------------------------------------------- */
 
-/* Creates a file without a name where temporary files are. Returns -1 with errno set. */
-static int create_temporary(void)
-{
-    const char *folder = getenv("TMPDIR");
-    char name[PATH_MAX];
-    int fd;
-
-    folder = folder != NULL && folder[0] == '/' ? folder : P_tmpdir;
-    fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != ENOENT)) {
-        return fd;
-    }
-    snprintf(name, sizeof(name), "%s/agentwal-XXXXXX", folder);
-    fd = mkostemp(name, O_CLOEXEC);
-    if (fd >= 0) {
-        unlink(name);
-    }
-    return fd;
-}
-
 static bool write_full(int fd, const char *data, size_t size)
 {
     while (size > 0) {
@@ -663,7 +645,7 @@ enum wal_status wal__file_unpack(const struct wal__heap *heap, int fd, uint64_t 
     file->context = ZSTD_createDCtx();
     file->from = fd;
     file->most = most;
-    file->to = create_temporary();
+    file->to = wal__descriptor_temporary();
     if (file->context == NULL) {
         status = wal__no_memory(error);
     } else if (file->to < 0) {
@@ -673,7 +655,10 @@ enum wal_status wal__file_unpack(const struct wal__heap *heap, int fd, uint64_t 
         status = unpack(file, error);
     }
     if (status == WAL_OK && fstat(fd, &stat) == 0) {
-        const struct timespec times[] = {stat.st_atim, stat.st_mtim};
+        const int64_t modified_ns = wal__system_modified_ns(&stat);
+        const struct timespec times[] = {
+            {.tv_nsec = UTIME_OMIT},
+            {.tv_sec = (time_t)(modified_ns / 1000000000), .tv_nsec = modified_ns % 1000000000}};
 
         (void)!futimens(file->to, times);
     }
@@ -715,18 +700,18 @@ int wal__source_file_end(int fd, uint64_t *size)
     while (*size > 0) {
         size_t part = *size < sizeof(bytes) ? (size_t)*size : sizeof(bytes);
         ssize_t got = pread(fd, bytes, part, (off_t)(*size - part));
-        const char *newline;
 
         if (got < 0 || (size_t)got != part) {
             errno = got < 0 ? errno : ESTALE;
             return -1;
         }
-        newline = memrchr(bytes, '\n', part);
-        if (newline != NULL) {
-            *size -= part - (size_t)(newline + 1 - bytes);
+        while (part > 0 && bytes[part - 1] != '\n') {
+            part--;
+            --*size;
+        }
+        if (part > 0) {
             return 0;
         }
-        *size -= part;
     }
     return 0;
 }

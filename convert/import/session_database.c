@@ -23,6 +23,7 @@
 #include "convert/clients/client.h"
 #include "convert/source/source_name.h"
 #include "engine/base/error.h"
+#include "engine/base/system.h"
 #include "format/json/json_out.h"
 #include "format/json/json_scan.h"
 #include "format/payload/timestamp.h"
@@ -1017,8 +1018,7 @@ static bool has_changed(struct wal__session_database *database)
 
     return database->is_alone && (!is_alone(database) || stat(database->name, &now) != 0 ||
                                   now.st_ino != before->st_ino || now.st_size != before->st_size ||
-                                  now.st_mtim.tv_sec != before->st_mtim.tv_sec ||
-                                  now.st_mtim.tv_nsec != before->st_mtim.tv_nsec);
+                                  wal__system_modified_ns(&now) != wal__system_modified_ns(before));
 }
 
 /* Reads the session in one transaction. */

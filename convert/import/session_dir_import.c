@@ -32,6 +32,7 @@
 #include "convert/source/source_name.h"
 #include "engine/base/error.h"
 #include "engine/base/map.h"
+#include "engine/base/system.h"
 #include "format/bytes/assert.h"
 #include "format/json/json_out.h"
 #include "format/json/json_scan.h"
@@ -378,9 +379,7 @@ static int64_t modified_ms(const struct wal__session_dir *dir,
         i++;
     }
     path = i < dir->file_count ? wal__import_path(arena, dir->root, dir->files[i].path) : NULL;
-    return path != NULL && lstat(path, &stat) == 0
-               ? (int64_t)stat.st_mtim.tv_sec * 1000 + stat.st_mtim.tv_nsec / 1000000
-               : 0;
+    return path != NULL && lstat(path, &stat) == 0 ? wal__system_modified_ns(&stat) / 1000000 : 0;
 }
 
 static enum wal_status create_session(struct session_dir_target *target, struct wal_error *error)

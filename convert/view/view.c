@@ -20,8 +20,10 @@
 
 #include "agentwal/admin.h"
 #include "convert/model/model_table.h"
+#include "engine/base/descriptor.h"
 #include "engine/base/error.h"
 #include "engine/base/struct_size.h"
+#include "engine/base/system.h"
 #include "format/bytes/assert.h"
 #include "format/payload/timestamp.h"
 
@@ -60,20 +62,18 @@ static enum wal_status open_directories(struct wal_view *view, struct wal_error 
 static enum wal_status lock_byte(struct wal__view_lock *view_lock, struct wal_error *error)
 {
     struct wal_view *view = view_lock->view;
-    struct flock byte = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
     enum wal_status status = open_directories(view, error);
     int answer = -1;
 
     if (status != WAL_OK) {
         return status;
     }
-    byte.l_start = (off_t)(wal__model_text_hash(view->key) >> 2);
     view_lock->lock_fd =
         openat(view->files.state_dir, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (view_lock->lock_fd >= 0) {
-        do {
-            answer = fcntl(view_lock->lock_fd, F_OFD_SETLKW, &byte);
-        } while (answer != 0 && errno == EINTR);
+        WAL__RETRY_EINTR(answer,
+                         wal__system_lock(view_lock->lock_fd, wal__model_text_hash(view->key) >> 2,
+                                          WAL__IO_LOCK_EXCLUSIVE, true));
     }
     return answer == 0 ? WAL_OK : wal__view_fs_fail(error, WAL__VIEW_STATE_DIR "/lock");
 }

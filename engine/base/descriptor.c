@@ -10,13 +10,16 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "engine/base/system.h"
 #include "format/bytes/assert.h"
 
 int wal__descriptor_above_stdio(int fd)
@@ -32,6 +35,29 @@ int wal__descriptor_above_stdio(int fd)
     (void)close(fd);
     errno = error;
     return moved;
+}
+
+int wal__descriptor_temporary(void)
+{
+    const char *folder = getenv("TMPDIR");
+    char name[PATH_MAX];
+    int fd;
+
+    folder = folder != NULL && folder[0] == '/' ? folder : P_tmpdir;
+    fd = wal__system_unnamed_file(folder);
+    if (fd >= 0 || errno != EOPNOTSUPP) {
+        return fd;
+    }
+    if (snprintf(name, sizeof(name), "%s/agentwal-XXXXXX", folder) >= (int)sizeof(name)) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    fd = mkstemp(name);
+    if (fd >= 0) {
+        (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
+        (void)unlink(name);
+    }
+    return fd;
 }
 
 /* --- in the child of fork() --------------------------------------------- */
@@ -154,12 +180,12 @@ void wal__completion_fd_init(struct wal__completion_fd *completion)
 static int open_ends(enum wal_completion_kind kind, bool is_signalled, int ends[2])
 {
     if (kind == WAL_COMPLETION_PIPE) {
-        return pipe2(ends, O_NONBLOCK | O_CLOEXEC);
+        return wal__system_pipe(ends);
     }
     if (kind == WAL_COMPLETION_SOCKET) {
-        return socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends);
+        return wal__system_socket_pair(ends);
     }
-    ends[0] = eventfd(is_signalled, EFD_NONBLOCK | EFD_CLOEXEC);
+    ends[0] = wal__system_event(is_signalled);
     ends[1] = -1;
     return ends[0] < 0 ? -1 : 0;
 }

@@ -23,6 +23,9 @@
  * is closed when it is not returned. */
 int wal__descriptor_above_stdio(int fd);
 
+/* Opens a file without a name where temporary files are, close-on-exec. -1 with errno set. */
+int wal__descriptor_temporary(void);
+
 /* --- in the child of fork() --------------------------------------------- */
 
 /*

@@ -6,13 +6,13 @@
  */
 #include "engine/base/heap.h"
 
-#include <fcntl.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "engine/base/system.h"
 #include "format/bytes/assert.h"
 
 static void *libc_resize(void *ctx, void *block, size_t size)
@@ -281,8 +281,8 @@ static void *create_block(struct wal__spill *spill, size_t size)
     if (!WAL__HEAP_GROW(spill->inner, spill->blocks, spill->count, spill->capacity)) {
         return NULL;
     }
-    fd = open(spill->directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (fd >= 0 && fallocate(fd, 0, 0, (off_t)size) == 0) {
+    fd = wal__system_unnamed_file(spill->directory);
+    if (fd >= 0 && wal__system_allocate(fd, size) == 0) {
         at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     }
     if (at == MAP_FAILED) {
@@ -301,10 +301,11 @@ static void *grow_block(struct wal__spill *spill, struct wal__spill_block *block
     void *at = MAP_FAILED;
 
     WAL__ASSERT(size > block->size);
-    if (fallocate(block->fd, 0, 0, (off_t)size) == 0) {
-        at = mremap(block->at, block->size, size, MREMAP_MAYMOVE);
+    if (wal__system_allocate(block->fd, size) == 0) {
+        at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, block->fd, 0);
     }
     if (at != MAP_FAILED) {
+        (void)munmap(block->at, block->size);
         block->at = at;
         block->size = size;
         return at;

@@ -181,6 +181,11 @@ struct wal__io {
 extern const struct wal__io wal__io_posix;
 /* The descriptor of a file that wal__io_posix opened. In io_posix.c. */
 int wal__io_posix_descriptor(const struct wal__file *file);
+/* As its `open`, of the file without a name that the descriptor is of. */
+enum wal_status wal__io_posix_reopen(int fd, int flags, struct wal__file **file,
+                                     int *sys_errno) WAL_MUST_USE;
+struct stat;
+struct wal__io_stat wal__io_posix_stat(const struct stat *st);
 
 /* The status of an errno, as listed at `open` above. In io.c. */
 enum wal_status wal__io_status(int sys_errno);
@@ -193,32 +198,6 @@ enum wal_status wal__io_read_full(const struct wal__io *io, struct wal__file *fi
 enum wal_status wal__io_write_full(const struct wal__io *io, struct wal__file *file,
                                    const struct iovec *iov, int count, uint64_t offset,
                                    int *sys_errno);
-
-/* --- file systems ------------------------------------------------------- */
-
-/* By their magic number in statfs(2), and by the table of mounts where that number is not theirs.
- * io_posix.c */
-
-/* Returns the name; NULL for an unknown number, which counts as local. Sets
- * *network to whether several machines may mount it at once, or may be able
- * to. */
-const char *wal__file_system_name(uint32_t magic, bool *network);
-
-/*
- * Returns what a store may rely on, on the file system with this magic number, and writes the name
- * of the file system to name[32].
- *
- * A device without a disk is looked up in the table of mounts, a file of mountinfo(5); NULL is that
- * of this process. 9p reports the number of the file system that its server uses, and an overlay
- * does not report that it ignores syncs. Without the table, the number decides.
- */
-enum wal__storage wal__file_system_storage(uint32_t magic, dev_t device, const char *mounts,
-                                           char *name);
-
-/* Returns whether bytes of a file that are written need no space when they are written again: a
- * store to a map of the file does not raise SIGBUS on a full disk. Unknown file systems may need
- * some. */
-bool wal__file_system_writes_in_place(uint32_t magic);
 
 /* --- files in memory ------------------------------------------------------ */
 

@@ -1,6 +1,6 @@
 /*
- * io_memory.c - the table of io.h for WAL_OPEN_MEMORY: names in this process over files of
- * memfd_create(2). What has a handle or a map goes to wal__io_posix: reads, writes, maps, locks and
+ * io_memory.c - the table of io.h for WAL_OPEN_MEMORY: names in this process over files
+ * without one. What has a handle or a map goes to wal__io_posix: reads, writes, maps, locks and
  * syncs are system calls on anonymous memory. The differences:
  *
  * - Paths are relative and at most NAME_MAX bytes, without the components . and
@@ -9,8 +9,8 @@
  *   handles. RLIMIT_NOFILE bounds their number, RLIMIT_FSIZE the files' size.
  * - Allocated bytes take memory when they are first written or mapped and read.
  *   When memory is exhausted a write is WAL_ENOSPACE or WAL_ENOMEM.
- * - Every handle opens its file anew, through /proc: byte locks belong to open
- *   file descriptions, and dup(2) makes none. Without /proc there is no table.
+ * - Every handle opens its file anew, where the system can: byte locks belong to
+ *   open file descriptions, and dup(2) makes none.
  *
  * In a child of fork() only a table that it creates itself may be used.
  *
@@ -20,27 +20,22 @@
 #include "engine/base/io.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "engine/base/descriptor.h"
 #include "engine/base/error.h"
+#include "engine/base/system.h"
 #include "format/bytes/assert.h"
-
-/* The links of /proc/self are those of the process's first thread, which may have ended. */
-#define DESCRIPTOR_DIRECTORY "/proc/thread-self/fd"
-
-enum { DESCRIPTOR_PATH_SIZE = sizeof(DESCRIPTOR_DIRECTORY) + 12 };
 
 struct node {
     struct node *next; /* with a lower id */
     uint64_t id;
-    int fd; /* of the memfd; -1: a directory */
+    int fd; /* -1: a directory */
     char path[NAME_MAX + 1];
 };
 
@@ -139,6 +134,14 @@ static int find_directory(struct memory *memory, const char *path, struct node *
     return error == 0 && !is_directory(*node) ? ENOTDIR : error;
 }
 
+/* In memory, or on the disk of temporary files where the system keeps no files in memory. */
+static int open_unnamed(void)
+{
+    int fd = wal__system_unnamed_file(NULL);
+
+    return fd < 0 && errno == EOPNOTSUPP ? wal__descriptor_temporary() : fd;
+}
+
 /* Adds a node for a path that does not exist. 0 or an errno. */
 static int add_node(struct memory *memory, const char *path, bool directory, struct node **added)
 {
@@ -149,7 +152,7 @@ static int add_node(struct memory *memory, const char *path, bool directory, str
     if (node == NULL) {
         return ENOMEM;
     }
-    node->fd = directory ? -1 : wal__descriptor_above_stdio(memfd_create("agentwal", MFD_CLOEXEC));
+    node->fd = directory ? -1 : wal__descriptor_above_stdio(open_unnamed());
     if (!directory && node->fd < 0) {
         error = errno;
         wal__heap_free(memory->heap, node);
@@ -179,25 +182,17 @@ static void remove_node(struct memory *memory, struct node *node)
     wal__heap_free(memory->heap, node);
 }
 
-/* A path that opens the node's file anew. */
-static void descriptor_path(const struct node *node, char path[DESCRIPTOR_PATH_SIZE])
-{
-    WAL__ASSERT(!is_directory(node));
-    (void)snprintf(path, DESCRIPTOR_PATH_SIZE, DESCRIPTOR_DIRECTORY "/%d", node->fd);
-}
-
 /* ------------------------------------------------------------- files --- */
 
 static enum wal_status open_node(const struct node *node, int flags, struct wal__file **file,
                                  int *sys_errno)
 {
-    char path[DESCRIPTOR_PATH_SIZE];
     enum wal_status status;
 
-    descriptor_path(node, path);
+    WAL__ASSERT(!is_directory(node));
     flags = (flags & (WAL__IO_WRITE | WAL__IO_TRUNCATE)) | WAL__IO_FOLLOW;
-    status = wal__io_posix.open(NULL, path, flags, file, sys_errno);
-    /* The file exists, but /proc does not any more. */
+    status = wal__io_posix_reopen(node->fd, flags, file, sys_errno);
+    /* The file exists, but the system's table of descriptors does not any more. */
     return status == WAL_ENOTFOUND ? WAL_EIO : status;
 }
 
@@ -236,18 +231,16 @@ static enum wal_status file_open(void *ctx, const char *path, int flags, struct 
 static enum wal_status file_allocate(void *ctx, struct wal__file *file, uint64_t size,
                                      int *sys_errno)
 {
-    int result;
+    struct memory *memory = ctx;
+    int fd = wal__io_posix_descriptor(file);
+    struct stat st;
+    int error = 0;
 
-    (void)ctx;
-    if (size == 0) {
-        return WAL_OK;
+    lock(memory);
+    if (fstat(fd, &st) < 0 || ((uint64_t)st.st_size < size && ftruncate(fd, (off_t)size) < 0)) {
+        error = errno;
     }
-    WAL__RETRY_EINTR(result, fallocate(wal__io_posix_descriptor(file), 0, (off_t)(size - 1), 1));
-    if (result < 0) {
-        *sys_errno = errno;
-        return wal__io_status(errno);
-    }
-    return WAL_OK;
+    return unlock_status(memory, error, sys_errno);
 }
 
 /* ------------------------------------------------------------- names --- */
@@ -256,24 +249,20 @@ static enum wal_status path_stat(void *ctx, const char *path, struct wal__io_sta
                                  int *sys_errno)
 {
     struct memory *memory = ctx;
-    char link[DESCRIPTOR_PATH_SIZE];
     struct node *node;
-    enum wal_status status;
+    struct stat st;
     int error;
 
     lock(memory);
     error = find_existing(memory, path, &node);
-    if (error != 0) {
-        return unlock_status(memory, error, sys_errno);
-    }
-    if (is_directory(node)) {
+    if (error == 0 && is_directory(node)) {
         *out = (struct wal__io_stat){.is_directory = true};
-        return unlock_status(memory, 0, sys_errno);
+    } else if (error == 0 && fstat(node->fd, &st) == 0) {
+        *out = wal__io_posix_stat(&st);
+    } else if (error == 0) {
+        error = errno;
     }
-    descriptor_path(node, link);
-    status = wal__io_posix.path_stat(NULL, link, out, sys_errno);
-    unlock(memory);
-    return status == WAL_ENOTFOUND ? WAL_EIO : status;
+    return unlock_status(memory, error, sys_errno);
 }
 
 static enum wal_status path_make_directory(void *ctx, const char *path, int *sys_errno)
@@ -433,10 +422,10 @@ enum wal_status wal__io_memory_create(const struct wal__heap *heap, bool forgets
                                       struct wal__io **io, struct wal_error *error)
 {
     struct memory *memory;
+    const char *lacks;
 
-    if (access(DESCRIPTOR_DIRECTORY, X_OK) != 0) {
-        return wal__fail_at(error, WAL_EIO, errno, DESCRIPTOR_DIRECTORY, 0,
-                            "a store in memory needs the file system /proc");
+    if (!wal__system_can_reopen(&lacks)) {
+        return wal__fail_at(error, WAL_EIO, errno, lacks, 0, "a store in memory needs %s", lacks);
     }
     memory = wal__heap_zalloc(heap, sizeof(*memory));
     if (memory == NULL) {

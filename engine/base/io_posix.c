@@ -1,212 +1,29 @@
 /*
- * io_posix.c - the table of io.h on Linux: files, names, file systems (SPEC.md
- * 3.7), clocks, futexes and processes, random bytes.
- * worktree_posix.c is the table of work trees.
+ * io_posix.c - the table of io.h on the calls of POSIX and of system.h. worktree_posix.c is the
+ * table of work trees.
  *
- * Invariants: one system call per call, repeated only after EINTR. A failure to look at a process
- * is reported as "unknown", so that a live process is never taken for a dead one. A network file
- * system in the table is never reported as local. Any thread.
+ * Invariant: one system call per call, repeated only after EINTR. Any thread.
  */
 #include "engine/base/io.h"
 
-#include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/fs.h>
-#include <linux/futex.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <sys/syscall.h>
-#include <sys/sysmacros.h>
-#include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "engine/base/descriptor.h"
 #include "engine/base/heap.h"
 #include "engine/base/map.h"
+#include "engine/base/system.h"
 #include "engine/base/worktree.h"
 #include "format/bytes/assert.h"
-
-/* --- file systems ------------------------------------------------------- */
-
-/* `network` includes cluster file systems, folders that a virtual machine's
- * host shares, and FUSE, whose storage is unknown. */
-static const struct file_system {
-    uint32_t magic;
-    bool network;
-    const char *name;
-} file_systems[] = {
-    {0x00006969, true, "nfs"},      {0x0000517B, true, "smb"},       {0xFF534D42, true, "cifs"},
-    {0xFE534D42, true, "smb2"},     {0x01021997, true, "9p"},        {0x65735546, true, "fuse"},
-    {0x00C36400, true, "ceph"},     {0x0BD00BD0, true, "lustre"},    {0x5346414F, true, "afs"},
-    {0x6B414653, true, "afs"},      {0x47504653, true, "gpfs"},      {0x73757245, true, "coda"},
-    {0x0000564C, true, "ncp"},      {0x7461636F, true, "ocfs2"},     {0x01161970, true, "gfs2"},
-    {0x19830326, true, "beegfs"},   {0x20030528, true, "orangefs"},  {0x786F4256, true, "vboxsf"},
-    {0xBACBACBC, true, "vmhgfs"},   {0x7C7C6673, true, "prl_fs"},    {0xAAD7AAEA, true, "panfs"},
-    {0xBEEFDEAD, true, "snfs"},     {0x61636673, true, "acfs"},      {0x013111A8, true, "ibrix"},
-    {0x794C7630, false, "overlay"}, {0x01021994, false, "tmpfs"},    {0x0000EF53, false, "ext4"},
-    {0x58465342, false, "xfs"},     {0x9123683E, false, "btrfs"},    {0xF2F52010, false, "f2fs"},
-    {0x2FC12FC1, false, "zfs"},     {0xCA451A4E, false, "bcachefs"},
-};
-
-const char *wal__file_system_name(uint32_t magic, bool *network)
-{
-    for (size_t i = 0; i < sizeof(file_systems) / sizeof(file_systems[0]); i++) {
-        if (file_systems[i].magic == magic) {
-            *network = file_systems[i].network;
-            return file_systems[i].name;
-        }
-    }
-    *network = false;
-    return NULL;
-}
-
-enum { NAME_SIZE = 32 };
-
-/* Reads a word of a line of mountinfo(5), without its end when it is longer than the buffer;
- * returns false at the end of the line. */
-static bool read_word(FILE *table, char word[NAME_SIZE])
-{
-    (void)!fscanf(table, "%*[ ]");
-    return fscanf(table, "%31[^ \n]%*[^ \n]", word) == 1;
-}
-
-/* The same for an option of the last word. */
-static bool read_option(FILE *table, char option[NAME_SIZE])
-{
-    (void)!fscanf(table, "%*[ ,]");
-    return fscanf(table, "%31[^ ,\n]%*[^ ,\n]", option) == 1;
-}
-
-/*
- * Reads one line of mountinfo(5): the device, and the storage where the table decides it; else it
- * leaves *name as it is. Returns false at the end of the table, and for a line that has another
- * form.
- */
-static bool read_mount(FILE *table, dev_t *device, enum wal__storage *storage, char name[NAME_SIZE])
-{
-    unsigned long major_id;
-    char word[NAME_SIZE] = "";
-    char *end = NULL;
-    bool is_overlay;
-
-    (void)!fscanf(table, "%*[\n]");
-    for (int i = 0; i < 3; i++) { /* id, parent, device */
-        if (!read_word(table, word)) {
-            return false;
-        }
-    }
-    major_id = strtoul(word, &end, 10);
-    if (*end != ':') {
-        return false;
-    }
-    *device = makedev((unsigned)major_id, (unsigned)strtoul(end + 1, NULL, 10));
-    while (strcmp(word, "-") != 0) {
-        if (!read_word(table, word)) {
-            return false;
-        }
-    }
-    if (!read_word(table, word)) {
-        return false;
-    }
-    if (strcmp(word, "9p") == 0) {
-        *storage = WAL__STORAGE_SHARED;
-        memcpy(name, word, sizeof(word));
-    }
-    is_overlay = strcmp(word, "overlay") == 0;
-    while (read_option(table, word)) {
-        /* Linux before 6.18, and since. */
-        if (is_overlay && (strcmp(word, "volatile") == 0 || strcmp(word, "fsync=volatile") == 0)) {
-            *storage = WAL__STORAGE_VOLATILE;
-            memcpy(name, "overlay", sizeof("overlay"));
-        }
-    }
-    return true;
-}
-
-enum wal__storage wal__file_system_storage(uint32_t magic, dev_t device, const char *mounts,
-                                           char *name)
-{
-    bool network = false;
-    const char *known = wal__file_system_name(magic, &network);
-    FILE *table = NULL;
-
-    if (!network && major(device) == 0) {
-        table = fopen(mounts != NULL ? mounts : "/proc/self/mountinfo", "re");
-    }
-    if (table != NULL) {
-        enum wal__storage storage = WAL__STORAGE_LOCAL;
-        char found[NAME_SIZE] = "";
-        dev_t mounted = 0;
-
-        while (read_mount(table, &mounted, &storage, found) &&
-               (storage == WAL__STORAGE_LOCAL || mounted != device)) {
-            storage = WAL__STORAGE_LOCAL;
-        }
-        (void)fclose(table);
-        if (storage != WAL__STORAGE_LOCAL) {
-            memcpy(name, found, sizeof(found));
-            return storage;
-        }
-    }
-    if (known != NULL) {
-        (void)snprintf(name, NAME_SIZE, "%s", known);
-    } else {
-        (void)snprintf(name, NAME_SIZE, "0x%08x", (unsigned)magic);
-    }
-    return network ? WAL__STORAGE_SHARED : WAL__STORAGE_LOCAL;
-}
-
-/* xfs does, unless a copy shares the blocks. */
-bool wal__file_system_writes_in_place(uint32_t magic)
-{
-    bool ignored;
-    const char *name = wal__file_system_name(magic, &ignored);
-
-    return name != NULL &&
-           (strcmp(name, "ext4") == 0 || strcmp(name, "xfs") == 0 || strcmp(name, "tmpfs") == 0);
-}
-
-/* No device without a disk is ext4 or xfs, whatever statfs(2) reports. */
-static bool writes_in_place(int fd)
-{
-    struct statfs fs;
-    struct stat st;
-    int result;
-    bool ignored;
-
-    WAL__RETRY_EINTR(result, fstatfs(fd, &fs));
-    if (result < 0 || fstat(fd, &st) < 0 ||
-        !wal__file_system_writes_in_place((uint32_t)fs.f_type)) {
-        return false;
-    }
-    return major(st.st_dev) != 0 ||
-           strcmp(wal__file_system_name((uint32_t)fs.f_type, &ignored), "tmpfs") == 0;
-}
-
-/* btrfs has the flag. Others refuse it, and change nothing. */
-static void set_in_place(int fd)
-{
-    int flags = 0;
-
-    if (ioctl(fd, FS_IOC_GETFLAGS, &flags) == 0 && (flags & FS_NOCOW_FL) == 0) {
-        flags |= FS_NOCOW_FL;
-        (void)ioctl(fd, FS_IOC_SETFLAGS, &flags);
-    }
-}
 
 struct wal__file {
     int fd;
@@ -255,10 +72,10 @@ static int check_regular(int fd)
     return S_ISREG(st.st_mode) ? 0 : ENXIO;
 }
 
-static enum wal_status file_open(void *ctx, const char *path, int flags, struct wal__file **file,
+/* Opens the path, or without one the file that the descriptor is of. */
+static enum wal_status open_file(const char *path, int from, int flags, struct wal__file **file,
                                  int *sys_errno)
 {
-    (void)ctx;
     /* The C library's heap: a test that fails allocations can replace the whole table. Allocates
      * before open, so that no file is created when memory is exhausted. */
     const struct wal__heap *heap = &wal__heap_libc;
@@ -268,7 +85,8 @@ static enum wal_status file_open(void *ctx, const char *path, int flags, struct 
         return fail(sys_errno, ENOMEM);
     }
     memset(created, 0, sizeof(*created));
-    WAL__RETRY_EINTR(created->fd, open(path, open_flags(flags), 0600));
+    WAL__RETRY_EINTR(created->fd, path != NULL ? open(path, open_flags(flags), 0600)
+                                               : wal__system_reopen(from, open_flags(flags)));
     created->fd = wal__descriptor_above_stdio(created->fd);
 
     int error = created->fd < 0 ? errno : 0;
@@ -285,6 +103,18 @@ static enum wal_status file_open(void *ctx, const char *path, int flags, struct 
     }
     *file = created;
     return WAL_OK;
+}
+
+static enum wal_status file_open(void *ctx, const char *path, int flags, struct wal__file **file,
+                                 int *sys_errno)
+{
+    (void)ctx;
+    return open_file(path, -1, flags, file, sys_errno);
+}
+
+enum wal_status wal__io_posix_reopen(int fd, int flags, struct wal__file **file, int *sys_errno)
+{
+    return open_file(NULL, fd, flags, file, sys_errno);
 }
 
 static void file_close(void *ctx, struct wal__file *file)
@@ -339,7 +169,7 @@ static enum wal_status file_sync(void *ctx, struct wal__file *file, int *sys_err
     (void)ctx;
     int result;
 
-    WAL__RETRY_EINTR(result, fdatasync(file->fd));
+    WAL__RETRY_EINTR(result, wal__system_sync(file->fd));
     return result_status(result, sys_errno);
 }
 
@@ -386,7 +216,7 @@ static enum wal_status allocate_by_writing(int fd, uint64_t size, int *sys_errno
 static void file_write_back(void *ctx, struct wal__file *file, uint64_t offset, uint64_t size)
 {
     (void)ctx;
-    (void)sync_file_range(file->fd, (off_t)offset, (off_t)size, SYNC_FILE_RANGE_WRITE);
+    wal__system_write_back(file->fd, offset, size);
 }
 
 static enum wal_status file_allocate(void *ctx, struct wal__file *file, uint64_t size,
@@ -398,8 +228,8 @@ static enum wal_status file_allocate(void *ctx, struct wal__file *file, uint64_t
     if (size == 0) {
         return WAL_OK;
     }
-    WAL__RETRY_EINTR(result, fallocate(file->fd, 0, 0, (off_t)size));
-    if (result < 0 && (errno == EOPNOTSUPP || errno == ENOSYS)) {
+    WAL__RETRY_EINTR(result, wal__system_allocate(file->fd, size));
+    if (result < 0 && errno == EOPNOTSUPP) {
         return allocate_by_writing(file->fd, size, sys_errno);
     }
     return result_status(result, sys_errno);
@@ -411,7 +241,7 @@ static enum wal_status file_clone(void *ctx, struct wal__file *from, struct wal_
     (void)ctx;
     int result;
 
-    WAL__RETRY_EINTR(result, ioctl(to->fd, FICLONE, from->fd));
+    WAL__RETRY_EINTR(result, wal__system_clone(to->fd, from->fd));
     return result_status(result, sys_errno);
 }
 
@@ -421,12 +251,11 @@ static enum wal_status file_punch(void *ctx, struct wal__file *file, uint64_t of
     (void)ctx;
     int result;
 
-    WAL__RETRY_EINTR(result, fallocate(file->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-                                       (off_t)offset, (off_t)size));
+    WAL__RETRY_EINTR(result, wal__system_punch(file->fd, offset, size));
     return result_status(result, sys_errno);
 }
 
-static struct wal__io_stat stat_of(const struct stat *st)
+struct wal__io_stat wal__io_posix_stat(const struct stat *st)
 {
     return (struct wal__io_stat){
         .size = (uint64_t)st->st_size,
@@ -448,7 +277,7 @@ static enum wal_status file_stat(void *ctx, struct wal__file *file, struct wal__
     if (result < 0) {
         return fail(sys_errno, errno);
     }
-    *out = stat_of(&st);
+    *out = wal__io_posix_stat(&st);
     return WAL_OK;
 }
 
@@ -470,8 +299,8 @@ static enum wal_status file_map(void *ctx, struct wal__file *file, uint64_t size
     return WAL_OK;
 }
 
-/* Returns what precedes the address in its page, which the kernel has of 4 to 64 KiB: madvise(2)
- * takes no other beginning. It rounds the size up. */
+/* Returns what precedes the address in its page, which the system has of 4 to 64 KiB: it takes
+ * no other beginning, and rounds the size up. */
 static size_t before_in_page(const void *at)
 {
     return (uintptr_t)at % (uintptr_t)sysconf(_SC_PAGESIZE);
@@ -483,13 +312,13 @@ static enum wal_status file_populate(void *ctx, const void *at, uint64_t size, i
     int result;
 
     (void)ctx;
-    WAL__RETRY_EINTR(result, madvise((uint8_t *)(uintptr_t)at - before, (size_t)size + before,
-                                     MADV_POPULATE_READ));
+    WAL__RETRY_EINTR(
+        result, wal__system_populate((uint8_t *)(uintptr_t)at - before, (size_t)size + before));
     if (result == 0) {
         return WAL_OK;
     }
     *sys_errno = errno;
-    return errno == EINVAL || errno == ENOMEM ? WAL_EINVAL : WAL_EIO;
+    return errno == ENOTSUP ? WAL_EINVAL : WAL_EIO;
 }
 
 static enum wal_status file_populate_writable(void *ctx, void *at, uint64_t size, int *sys_errno)
@@ -499,20 +328,20 @@ static enum wal_status file_populate_writable(void *ctx, void *at, uint64_t size
 
     (void)ctx;
     WAL__RETRY_EINTR(result,
-                     madvise((uint8_t *)at - before, (size_t)size + before, MADV_POPULATE_WRITE));
+                     wal__system_populate_writable((uint8_t *)at - before, (size_t)size + before));
     return result_status(result, sys_errno);
 }
 
 static bool file_writes_in_place(void *ctx, struct wal__file *file)
 {
     (void)ctx;
-    return writes_in_place(file->fd);
+    return wal__system_writes_in_place(file->fd);
 }
 
 static void file_set_in_place(void *ctx, struct wal__file *file)
 {
     (void)ctx;
-    set_in_place(file->fd);
+    wal__system_set_in_place(file->fd);
 }
 
 static void file_evict(void *ctx, void *at, uint64_t size)
@@ -523,7 +352,7 @@ static void file_evict(void *ctx, void *at, uint64_t size)
     (void)ctx;
     end -= before_in_page(end);
     if (begin < end) {
-        (void)madvise(begin, (size_t)(end - begin), MADV_DONTNEED);
+        wal__system_evict(begin, (size_t)(end - begin));
     }
 }
 
@@ -533,44 +362,16 @@ static void file_unmap(void *ctx, void *at, uint64_t size)
     wal__guarded_unmap(at, (size_t)size);
 }
 
-/* Replaces *lock by a conflicting lock, or by F_UNLCK. */
-static enum wal_status test_lock(const struct wal__file *file, struct flock *lock, int *sys_errno)
-{
-    int result;
-
-    WAL__RETRY_EINTR(result, fcntl(file->fd, F_OFD_GETLK, lock));
-    if (result == 0 && lock->l_type != F_UNLCK) {
-        *sys_errno = EAGAIN;
-        return WAL_ELOCKED;
-    }
-    return result_status(result, sys_errno);
-}
-
 static enum wal_status file_lock(void *ctx, struct wal__file *file, uint64_t offset,
                                  enum wal__io_lock mode, int *sys_errno)
 {
-    static const short types[] = {
-        [WAL__IO_LOCK_NONE] = F_UNLCK,
-        [WAL__IO_LOCK_SHARED] = F_RDLCK,
-        [WAL__IO_LOCK_EXCLUSIVE] = F_WRLCK,
-        [WAL__IO_LOCK_TEST] = F_WRLCK,
-    };
-    struct flock lock = {
-        .l_type = types[mode],
-        .l_whence = SEEK_SET,
-        .l_start = (off_t)offset,
-        .l_len = 1,
-    };
     int result;
 
     (void)ctx;
-    if (mode == WAL__IO_LOCK_TEST) {
-        return test_lock(file, &lock, sys_errno);
-    }
-    if (!wal__close_on_fork_add(&file->close_on_fork, &file->fd)) {
+    if (mode != WAL__IO_LOCK_TEST && !wal__close_on_fork_add(&file->close_on_fork, &file->fd)) {
         return fail(sys_errno, ENOMEM);
     }
-    WAL__RETRY_EINTR(result, fcntl(file->fd, F_OFD_SETLK, &lock));
+    WAL__RETRY_EINTR(result, wal__system_lock(file->fd, offset, mode, false));
     if (result < 0 && (errno == EAGAIN || errno == EACCES)) {
         *sys_errno = errno;
         return WAL_ELOCKED;
@@ -591,7 +392,7 @@ static enum wal_status path_stat(void *ctx, const char *path, struct wal__io_sta
     if (result < 0) {
         return fail(sys_errno, errno);
     }
-    *out = stat_of(&st);
+    *out = wal__io_posix_stat(&st);
     return WAL_OK;
 }
 
@@ -661,7 +462,7 @@ static enum wal_status path_sync_directory(void *ctx, const char *path, int *sys
 
     int result;
 
-    WAL__RETRY_EINTR(result, fsync(fd));
+    WAL__RETRY_EINTR(result, wal__system_sync_whole(fd));
 
     int error = result < 0 ? errno : 0;
 
@@ -673,19 +474,7 @@ static enum wal_status path_storage(void *ctx, const char *path, enum wal__stora
                                     char *name, int *sys_errno)
 {
     (void)ctx;
-    struct statfs fs;
-    struct stat st;
-    int result;
-
-    WAL__RETRY_EINTR(result, statfs(path, &fs));
-    if (result == 0) {
-        WAL__RETRY_EINTR(result, stat(path, &st));
-    }
-    if (result < 0) {
-        return fail(sys_errno, errno);
-    }
-    *storage = wal__file_system_storage((uint32_t)fs.f_type, st.st_dev, NULL, name);
-    return WAL_OK;
+    return result_status(wal__system_storage(path, storage, name), sys_errno);
 }
 
 static uint64_t path_free_space(void *ctx, const char *path)
@@ -721,292 +510,55 @@ static uint64_t monotonic_ns(void *ctx)
     return clock_ns(CLOCK_MONOTONIC);
 }
 
-/* --- futexes ------------------------------------------------------------ */
+/* --- processes ---------------------------------------------------------- */
 
-/* Not FUTEX_PRIVATE_FLAG: the word may be shared between processes. */
 static void futex_wait(void *ctx, const uint32_t *word, uint32_t expected, uint64_t timeout_ns)
 {
     (void)ctx;
-    struct timespec timeout = {
-        .tv_sec = (time_t)(timeout_ns / 1000000000),
-        .tv_nsec = (long)(timeout_ns % 1000000000),
-    };
-
-    (void)syscall(SYS_futex, word, FUTEX_WAIT, expected, &timeout, NULL, 0);
+    wal__system_wait(word, expected, timeout_ns);
 }
 
 static void futex_wake(void *ctx, const uint32_t *word, uint32_t count)
 {
-    int wake_max = count < INT_MAX ? (int)count : INT_MAX;
-
     (void)ctx;
-    (void)syscall(SYS_futex, word, FUTEX_WAKE, wake_max, NULL, NULL, 0);
+    wal__system_wake(word, count);
 }
 
-/* --- processes ---------------------------------------------------------- */
-
-enum { STAT_SIZE = 1024 };
-
-/* Reads the first size - 1 bytes of a file of /proc and terminates them. */
-static bool read_proc_file(const char *path, char *text, size_t size)
-{
-    int fd;
-    ssize_t bytes_read;
-
-    WAL__RETRY_EINTR(fd, open(path, O_RDONLY | O_CLOEXEC));
-    if (fd < 0) {
-        return false;
-    }
-    WAL__RETRY_EINTR(bytes_read, read(fd, text, size - 1));
-    (void)close(fd);
-    if (bytes_read <= 0) {
-        return false;
-    }
-    WAL__ASSERT((size_t)bytes_read < size);
-    text[bytes_read] = '\0';
-    return true;
-}
-
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9') {
-        return c - '0';
-    }
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-static void process_boot_id(void *ctx, uint8_t out[16])
+static void boot_id(void *ctx, uint8_t out[16])
 {
     (void)ctx;
-    uint8_t id[16] = {0};
-    char text[64];
-    size_t digits = 0;
-
-    memset(out, 0, sizeof(id));
-    if (!read_proc_file("/proc/sys/kernel/random/boot_id", text, sizeof(text))) {
-        return;
-    }
-    for (const char *at = text; *at != '\0' && digits < 32; at++) {
-        int digit = hex_digit(*at);
-
-        if (digit >= 0) {
-            id[digits / 2] = (uint8_t)(id[digits / 2] << 4 | digit);
-            digits++;
-        }
-    }
-    if (digits == 32) {
-        memcpy(out, id, sizeof(id));
-    }
-}
-
-/* Every public call compares the process id, and getpid(2) costs more than some of them. The id is
- * cached in a page that the kernel zeroes for every child, also one of clone(2). 0: not cached yet;
- * null: caching is not possible. */
-static pthread_once_t cached_pid_once = PTHREAD_ONCE_INIT;
-static _Atomic uint32_t *cached_pid;
-
-static void init_cached_pid(void)
-{
-    size_t size = (size_t)sysconf(_SC_PAGESIZE);
-    void *page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-    if (page == MAP_FAILED) {
-        return;
-    }
-    if (madvise(page, size, MADV_WIPEONFORK) != 0) {
-        (void)munmap(page, size);
-        return;
-    }
-    cached_pid = page;
+    wal__system_boot_id(out);
 }
 
 static uint32_t process_id(void *ctx)
 {
-    uint32_t id;
-
     (void)ctx;
-    if (pthread_once(&cached_pid_once, init_cached_pid) != 0 || cached_pid == NULL) {
-        return (uint32_t)getpid();
-    }
-    id = atomic_load_explicit(cached_pid, memory_order_relaxed);
-    if (id == 0) {
-        id = (uint32_t)getpid();
-        atomic_store_explicit(cached_pid, id, memory_order_relaxed);
-    }
-    return id;
-}
-
-/* The start of field `number`, at least 3, of /proc/PID/stat, or null. */
-static const char *stat_field(const char *text, int number)
-{
-    /* Field 2, the command, is in parentheses and may contain them. */
-    const char *start = strrchr(text, ')');
-
-    for (int field = 2; start != NULL && field < number; field++) {
-        start = strchr(start, ' ');
-        start = start == NULL ? NULL : start + 1;
-    }
-    return start;
-}
-
-static bool read_proc_stat(uint32_t pid, char text[STAT_SIZE])
-{
-    char path[32];
-
-    (void)snprintf(path, sizeof(path), "/proc/%u/stat", (unsigned)pid);
-    return read_proc_file(path, text, STAT_SIZE);
+    return wal__system_process_id();
 }
 
 static uint64_t process_start_time(void *ctx, uint32_t pid)
 {
     (void)ctx;
-    char text[STAT_SIZE];
-
-    if (pid == 0 || pid > INT32_MAX) {
-        return 0;
-    }
-    if (!read_proc_stat(pid, text)) {
-        bool gone = kill((pid_t)pid, 0) != 0 && errno == ESRCH;
-
-        return gone ? 0 : UINT64_MAX;
-    }
-
-    const char *state = stat_field(text, 3);
-    const char *threads = stat_field(text, 20);
-    const char *start = stat_field(text, 22);
-
-    if (start == NULL) {
-        return UINT64_MAX;
-    }
-    /* A zombie has no descriptors and may stay for ever. If only its first thread has ended, the
-     * process is alive. */
-    if ((*state == 'Z' || *state == 'X') && strtoul(threads, NULL, 10) <= 1) {
-        return 0;
-    }
-    return strtoull(start, NULL, 10);
+    return wal__system_start_time(pid);
 }
 
 static uint64_t process_namespace(void *ctx)
 {
-    struct stat st;
-
     (void)ctx;
-    return stat("/proc/self/ns/pid", &st) == 0 ? (uint64_t)st.st_ino : 0;
+    return wal__system_process_namespace();
 }
 
 static bool process_is_stopped(void *ctx, uint32_t pid)
 {
     (void)ctx;
-    const char *state;
-    char text[STAT_SIZE];
-
-    if (!read_proc_stat(pid, text)) {
-        return false;
-    }
-    state = stat_field(text, 3);
-    return state != NULL && (*state == 'T' || *state == 't');
+    return wal__system_is_stopped(pid);
 }
 
-/* --- processes that keep removed files ---------------------------------- */
-
-static const char removed[] = " (deleted)";
-
-/* Returns whether the path of `size` bytes is below the directory, and of a file that has no name
- * any more. */
-static bool is_removed(const char *path, size_t size, const char *directory)
+static void list_mappers(void *ctx, const char *directory,
+                         void (*each)(void *arg, uint32_t pid, uint64_t bytes), void *arg)
 {
-    size_t below = strlen(directory);
-
-    return size >= below + sizeof(removed) && memcmp(path, directory, below) == 0 &&
-           path[below] == '/' &&
-           memcmp(path + size - (sizeof(removed) - 1), removed, sizeof(removed) - 1) == 0;
-}
-
-/* Bytes of a line of /proc/PID/maps if it is of such a file; else 0. */
-static uint64_t mapped_bytes(const char *line, const char *directory)
-{
-    const char *path = strchr(line, '/');
-    char *dash;
-    uint64_t from = strtoull(line, &dash, 16);
-    uint64_t to = *dash == '-' ? strtoull(dash + 1, NULL, 16) : from;
-
-    return path != NULL && is_removed(path, strcspn(path, "\n"), directory) ? to - from : 0;
-}
-
-static uint64_t sum_maps(const char *pid, const char *directory)
-{
-    char line[PATH_MAX + 128];
-    char path[64];
-    uint64_t bytes = 0;
-    FILE *maps;
-
-    (void)snprintf(path, sizeof(path), "/proc/%.20s/maps", pid);
-    maps = fopen(path, "re");
-    if (maps == NULL) {
-        return 0;
-    }
-    while (fgets(line, sizeof(line), maps) != NULL) {
-        bytes += mapped_bytes(line, directory);
-    }
-    (void)fclose(maps);
-    return bytes;
-}
-
-/* Bytes of such files that a process has open. */
-static uint64_t sum_files(const char *pid, const char *directory)
-{
-    char target[PATH_MAX];
-    char path[64];
-    uint64_t bytes = 0;
-    DIR *files;
-    const struct dirent *entry;
-
-    (void)snprintf(path, sizeof(path), "/proc/%.20s/fd", pid);
-    files = opendir(path);
-    while (files != NULL && (entry = readdir(files)) != NULL) {
-        ssize_t size = readlinkat(dirfd(files), entry->d_name, target, sizeof(target));
-        struct stat stat;
-
-        if (size > 0 && is_removed(target, (size_t)size, directory) &&
-            fstatat(dirfd(files), entry->d_name, &stat, 0) == 0) {
-            bytes += (uint64_t)stat.st_size;
-        }
-    }
-    if (files != NULL) {
-        (void)closedir(files);
-    }
-    return bytes;
-}
-
-/* Most files that are open are mapped too. */
-static uint64_t kept_bytes(const char *pid, const char *directory)
-{
-    uint64_t mapped = sum_maps(pid, directory);
-    uint64_t open = sum_files(pid, directory);
-
-    return mapped > open ? mapped : open;
-}
-
-static void process_list_mappers(void *ctx, const char *directory,
-                                 void (*each)(void *arg, uint32_t pid, uint64_t bytes), void *arg)
-{
-    char whole[PATH_MAX];
-    DIR *processes = realpath(directory, whole) == NULL ? NULL : opendir("/proc");
-    const struct dirent *entry;
-
     (void)ctx;
-    while (processes != NULL && (entry = readdir(processes)) != NULL) {
-        unsigned long pid =
-            isdigit((unsigned char)entry->d_name[0]) ? strtoul(entry->d_name, NULL, 10) : 0;
-        uint64_t bytes = pid == 0 ? 0 : kept_bytes(entry->d_name, whole);
-
-        if (bytes > 0) {
-            each(arg, (uint32_t)pid, bytes);
-        }
-    }
-    if (processes != NULL) {
-        (void)closedir(processes);
-    }
+    wal__system_list_mappers(directory, each, arg);
 }
 
 /* --- the table ---------------------------------------------------------- */
@@ -1014,16 +566,7 @@ static void process_list_mappers(void *ctx, const char *directory,
 static void random_bytes(void *ctx, void *data, size_t size)
 {
     (void)ctx;
-    uint8_t *out = data;
-
-    while (size > 0) {
-        ssize_t result;
-
-        WAL__RETRY_EINTR(result, getrandom(out, size, 0));
-        WAL__ASSERT(result > 0);
-        out += result;
-        size -= (size_t)result;
-    }
+    wal__system_random(data, size);
 }
 
 const struct wal__io wal__io_posix = {
@@ -1057,12 +600,12 @@ const struct wal__io wal__io_posix = {
     .now_ms = now_ms,
     .monotonic_ns = monotonic_ns,
     .random = random_bytes,
-    .boot_id = process_boot_id,
+    .boot_id = boot_id,
     .process_id = process_id,
     .process_start_time = process_start_time,
     .process_namespace = process_namespace,
     .process_is_stopped = process_is_stopped,
-    .list_mappers = process_list_mappers,
+    .list_mappers = list_mappers,
     .futex_wait = futex_wait,
     .futex_wake = futex_wake,
     .threads = true,

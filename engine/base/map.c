@@ -15,10 +15,10 @@
 #include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "engine/base/io.h"
+#include "engine/base/system.h"
 #include "format/bytes/assert.h"
 
 enum {
@@ -235,15 +235,6 @@ void wal__write_map_deinit(struct wal__write_map *map, const struct wal__io *io)
     pthread_mutex_destroy(&map->mutex);
 }
 
-/* Monotonic, up to a tick late: cheaper than the exact time. */
-static uint64_t coarse_now_ns(void)
-{
-    struct timespec now;
-
-    (void)clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 /* With the mutex: populates [from, end) and some more. */
 static bool populate(struct wal__write_map *map, const struct wal__io *io, uint64_t from,
                      uint64_t end, uint64_t now)
@@ -310,7 +301,7 @@ static bool is_populated(const struct wal__write_map *map, const struct wal__io 
 static bool make_ready(struct wal__write_map *map, const struct wal__io *io,
                        const struct wal__write_target *target, uint64_t offset, uint64_t end)
 {
-    uint64_t now = coarse_now_ns();
+    uint64_t now = (uint64_t)wal__system_clock_ns(WAL__CLOCK_COARSE);
     bool ready;
 
     /* The writer alone changes the map. */
@@ -372,7 +363,8 @@ void wal__write_map_prepare(struct wal__write_map *map, const struct wal__io *io
     populated = atomic_load(&map->populated);
     if (populated != 0 && populated < map->size &&
         populated < atomic_load(&map->written) + PREPARE_SIZE) {
-        (void)populate(map, io, populated, populated, coarse_now_ns());
+        (void)populate(map, io, populated, populated,
+                       (uint64_t)wal__system_clock_ns(WAL__CLOCK_COARSE));
         evict_written(map, io, atomic_load(&map->written), KEEP_SIZE);
     }
     pthread_mutex_unlock(&map->mutex);

@@ -6,10 +6,10 @@
 #include "engine/base/thread.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 
+#include "engine/base/system.h"
 #include "format/bytes/assert.h"
 
 int wal__thread_start(pthread_t *thread, void *(*run)(void *), void *arg)
@@ -125,16 +125,6 @@ static void *worker_main(void *arg)
     return NULL;
 }
 
-static uint32_t usable_processors(void)
-{
-    cpu_set_t set;
-
-    if (sched_getaffinity(0, sizeof(set), &set) != 0) {
-        return 1;
-    }
-    return (uint32_t)CPU_COUNT(&set);
-}
-
 /* The threads asked for, but at most one per grain. */
 static uint32_t count_threads(const struct wal__parallel_for *loop)
 {
@@ -145,7 +135,7 @@ static uint32_t count_threads(const struct wal__parallel_for *loop)
         return 1;
     }
     if (count == 0) {
-        count = usable_processors();
+        count = wal__system_processors();
         count = count < THREADS_DEFAULT ? count : THREADS_DEFAULT;
     }
     count = count < WAL__PARALLEL_THREADS_MAX ? count : WAL__PARALLEL_THREADS_MAX;

@@ -1,9 +1,9 @@
 /*
- * worktree_posix.c - the table of worktree.h on Linux (SPEC.md 5.14).
+ * worktree_posix.c - the table of worktree.h on the calls of POSIX and of system.h (SPEC.md 5.14).
  *
  * Every name is given to the system as the last component below a directory that was opened beneath
  * the root, with the flag that forbids to follow it. Directories are resolved in one system call
- * where the kernel has openat2(2), else component by component, each with a flag that refuses
+ * where the system can (openat2(2)), else component by component, each with a flag that refuses
  * links. A call that changes something opens that directory itself; a call that only reads may use
  * one that was opened up to 10 ms ago, from a cache whose parts the threads rarely share.
  *
@@ -17,8 +17,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/capability.h>
-#include <linux/openat2.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -26,13 +24,12 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "engine/base/descriptor.h"
 #include "engine/base/heap.h"
 #include "engine/base/io.h"
+#include "engine/base/system.h"
 #include "format/bytes/assert.h"
 
 /* --- paths and errors --------------------------------------------------- */
@@ -137,7 +134,7 @@ enum {
 
 /* A resolved directory. */
 struct cached_dir {
-    int fd; /* O_PATH */
+    int fd; /* of wal__system_open_place */
     atomic_uint refs;
     uint64_t resolved_ns;
     size_t size;
@@ -153,37 +150,22 @@ struct shard {
 
 struct resolver {
     int root;                 /* O_RDONLY; owned */
-    atomic_bool by_component; /* openat2(2) is not available */
+    atomic_bool by_component; /* wal__system_open_beneath is not available */
     struct shard shards[SHARDS];
 };
 
 /* How long a cached directory is used without resolving its path again. */
 static const uint64_t cache_ttl_ns = 10000000;
 
-enum { directory_flags = O_PATH | O_DIRECTORY | O_CLOEXEC };
-
 /* --------------------------------------------------------- resolving --- */
 
-static int open_beneath(int root, const char *path)
-{
-    struct open_how how = {
-        /* Without O_NOFOLLOW, which would make a link at the end ENOTDIR instead of ELOOP. */
-        .flags = directory_flags,
-        .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
-    };
-    long fd;
-
-    WAL__RETRY_EINTR(fd, syscall(SYS_openat2, root, path, &how, sizeof(how)));
-    return (int)fd;
-}
-
-/* The kernel reports ENOTDIR for a link and for a file; a link is changed to ELOOP. */
+/* Linux reports ENOTDIR for a link and for a file; a link is changed to ELOOP. */
 static int open_component(int directory, const char *name)
 {
     struct stat st;
     int fd;
 
-    WAL__RETRY_EINTR(fd, openat(directory, name, directory_flags | O_NOFOLLOW));
+    WAL__RETRY_EINTR(fd, wal__system_open_place(directory, name, false));
     if (fd < 0 && errno == ENOTDIR) {
         bool is_link =
             fstatat(directory, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
@@ -221,8 +203,8 @@ static int open_by_component(int root, char *path)
     return fd;
 }
 
-/* Opens the directory named by the path's first `size` bytes, as an O_PATH descriptor that the
- * caller closes; negative with errno set on failure. ELOOP or EXDEV if the path leaves the root or
+/* Opens the directory named by the path's first `size` bytes, as a place that the caller
+ * closes; negative with errno set on failure. ELOOP or EXDEV if the path leaves the root or
  * contains a link. */
 static int resolve(struct resolver *resolver, const char *path, size_t size)
 {
@@ -231,7 +213,7 @@ static int resolve(struct resolver *resolver, const char *path, size_t size)
     if (size == 0) {
         int fd;
 
-        WAL__RETRY_EINTR(fd, openat(resolver->root, ".", directory_flags));
+        WAL__RETRY_EINTR(fd, wal__system_open_place(resolver->root, ".", true));
         return wal__descriptor_above_stdio(fd);
     }
     if (size >= sizeof(copy)) {
@@ -241,11 +223,11 @@ static int resolve(struct resolver *resolver, const char *path, size_t size)
     memcpy(copy, path, size);
     copy[size] = '\0';
     if (!atomic_load_explicit(&resolver->by_component, memory_order_relaxed)) {
-        int fd = open_beneath(resolver->root, copy);
+        int fd;
 
-        /* A seccomp filter may return EPERM for a system call that it does not know. EAGAIN: a
-         * rename raced with the call. */
-        if (fd >= 0 || (errno != ENOSYS && errno != EPERM && errno != EAGAIN)) {
+        WAL__RETRY_EINTR(fd, wal__system_open_beneath(resolver->root, copy));
+        /* EAGAIN: a rename raced with the call. */
+        if (fd >= 0 || (errno != ENOTSUP && errno != EAGAIN)) {
             return wal__descriptor_above_stdio(fd);
         }
         if (errno != EAGAIN) {
@@ -267,7 +249,7 @@ static int sync_directory(int directory)
     if (fd < 0) {
         return errno;
     }
-    WAL__RETRY_EINTR(result, fsync(fd));
+    WAL__RETRY_EINTR(result, wal__system_sync_whole(fd));
     error = result < 0 ? errno : 0;
     (void)close(fd);
     return error;
@@ -303,7 +285,7 @@ static int sync_deferred(const struct resolver *resolver, const struct deferred 
     if (deferred->count <= 1) {
         return deferred->count == 0 ? 0 : sync_directory(deferred->first);
     }
-    WAL__RETRY_EINTR(result, syncfs(resolver->root));
+    WAL__RETRY_EINTR(result, wal__system_sync_file_system(resolver->root));
     return result < 0 ? errno : 0;
 }
 
@@ -315,8 +297,8 @@ struct synced {
 
 /* Writes the names in directories to stable storage. `paths` holds plain paths, each followed by a
  * NUL, `size` bytes in total; the empty one is the root, whose device is `device`. Several
- * directories on that device are covered by one syncfs; directories on other devices are synced one
- * by one. */
+ * directories on that device are covered by one sync of it; directories on other devices are synced
+ * one by one. */
 static struct synced sync_dirs(struct resolver *resolver, const char *paths, size_t size,
                                dev_t device)
 {
@@ -346,10 +328,7 @@ static struct synced sync_dirs(struct resolver *resolver, const char *paths, siz
 
 static uint64_t now_ns(void)
 {
-    struct timespec now = {0};
-
-    (void)clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+    return (uint64_t)wal__system_clock_ns(WAL__CLOCK_COARSE);
 }
 
 static struct shard *thread_shard(struct resolver *resolver)
@@ -560,19 +539,14 @@ static enum wal__worktree_kind kind_of(mode_t mode)
     }
 }
 
-static int64_t time_ns(const struct timespec *time)
-{
-    return (int64_t)time->tv_sec * 1000000000 + (int64_t)time->tv_nsec;
-}
-
 static struct wal__worktree_stat stat_of(const struct stat *st)
 {
     return (struct wal__worktree_stat){
         .kind = kind_of(st->st_mode),
         .mode = st->st_mode & 07777,
         .size = (uint64_t)st->st_size,
-        .mtime_ns = time_ns(&st->st_mtim),
-        .ctime_ns = time_ns(&st->st_ctim),
+        .mtime_ns = wal__system_modified_ns(st),
+        .ctime_ns = wal__system_changed_ns(st),
         .inode = (uint64_t)st->st_ino,
         .device = (uint64_t)st->st_dev,
     };
@@ -580,59 +554,42 @@ static struct wal__worktree_stat stat_of(const struct stat *st)
 
 /* --- what a file may replace -------------------------------------------- */
 
-/* Returns whether this process is exempt from the rule of sticky directories.
- * */
-static bool has_cap_fowner(void)
-{
-    struct __user_cap_header_struct header = {
-        .version = _LINUX_CAPABILITY_VERSION_3,
-    };
-    struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {0};
-
-    return syscall(SYS_capget, &header, data) == 0 &&
-           (data[CAP_TO_INDEX(CAP_FOWNER)].effective & CAP_TO_MASK(CAP_FOWNER)) != 0;
-}
-
-static bool is_immutable(const struct statx *stx)
-{
-    return (stx->stx_attributes & (STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND)) != 0;
-}
-
 /* 0, or the errno that forbids to change any name in the directory. R_OK is needed to open the
  * directory for a sync. */
-static int check_parent(int parent, struct statx *stx)
+static int check_parent(int parent, struct wal__system_entry *entry)
 {
     struct statvfs fs;
 
     if (faccessat(parent, ".", R_OK | W_OK | X_OK, AT_EACCESS) < 0 || fstatvfs(parent, &fs) < 0 ||
-        statx(parent, ".", AT_NO_AUTOMOUNT, STATX_BASIC_STATS, stx) < 0) {
+        wal__system_stat_entry(parent, ".", entry) < 0) {
         return errno;
     }
     if ((fs.f_flag & ST_RDONLY) != 0) {
         return EROFS;
     }
-    return is_immutable(stx) ? EPERM : 0;
+    return entry->is_immutable ? EPERM : 0;
 }
 
 /* 0, or the errno that forbids to replace what exists at the name. */
-static int check_existing(const struct statx *parent, const struct statx *stx)
+static int check_existing(const struct wal__system_entry *parent,
+                          const struct wal__system_entry *entry)
 {
     uid_t user = geteuid();
 
-    if (S_ISDIR(stx->stx_mode)) {
+    if (S_ISDIR(entry->mode)) {
         return EISDIR;
     }
-    if (!S_ISREG(stx->stx_mode) && !S_ISLNK(stx->stx_mode)) {
+    if (!S_ISREG(entry->mode) && !S_ISLNK(entry->mode)) {
         return ENXIO;
     }
-    if (is_immutable(stx)) {
+    if (entry->is_immutable) {
         return EPERM;
     }
-    if ((stx->stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0) {
+    if (entry->is_mount_root) {
         return EBUSY;
     }
-    if ((parent->stx_mode & S_ISVTX) != 0 && user != parent->stx_uid && user != stx->stx_uid &&
-        !has_cap_fowner()) {
+    if ((parent->mode & S_ISVTX) != 0 && user != parent->user && user != entry->user &&
+        !wal__system_ignores_sticky()) {
         return EPERM;
     }
     return 0;
@@ -642,18 +599,17 @@ static int check_existing(const struct statx *parent, const struct statx *stx)
  * the errno that forbids it. */
 static int check_replace(int directory, const char *name)
 {
-    struct statx parent;
-    struct statx stx;
+    struct wal__system_entry parent;
+    struct wal__system_entry entry;
     int error = check_parent(directory, &parent);
 
     if (error != 0) {
         return error;
     }
-    if (statx(directory, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_BASIC_STATS, &stx) <
-        0) {
+    if (wal__system_stat_entry(directory, name, &entry) < 0) {
         return errno == ENOENT ? 0 : errno;
     }
-    return check_existing(&parent, &stx);
+    return check_existing(&parent, &entry);
 }
 
 struct wal__worktree_file {
@@ -664,7 +620,7 @@ struct wal__worktree_file {
 
 /* The ctx of a table. */
 struct options {
-    bool by_component; /* do not use openat2(2) */
+    bool by_component; /* do not use wal__system_open_beneath */
 };
 
 /* The status of a system call that returns a negative number on failure. */
@@ -737,8 +693,7 @@ static enum wal_status worktree_stat(void *ctx, struct wal__worktree *tree, cons
     if (status == WAL_OK) {
         int result;
 
-        WAL__RETRY_EINTR(result, fstatat(leaf.parent->fd, leaf.name, &st,
-                                         AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT));
+        WAL__RETRY_EINTR(result, fstatat(leaf.parent->fd, leaf.name, &st, AT_SYMLINK_NOFOLLOW));
         status = result_status(result, &error);
         release_dir(leaf.parent);
     }
@@ -808,12 +763,11 @@ static enum wal_status create_regular(struct wal__worktree *tree, const char *pa
     }
     file->fd = -1;
     if (fstat(leaf.parent, &st) == 0) {
-        int flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
-
         file->created = true;
         file->durable = st.st_dev != tree->device;
-        flags |= file->durable ? O_SYNC : 0;
-        WAL__RETRY_EINTR(file->fd, openat(leaf.parent, leaf.name, flags, mode & 07777));
+        WAL__RETRY_EINTR(file->fd,
+                         openat(leaf.parent, leaf.name,
+                                O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode & 07777));
     }
     close_leaf(&leaf);
     file->fd = wal__descriptor_above_stdio(file->fd);
@@ -870,7 +824,7 @@ static void worktree_close(void *ctx, struct wal__worktree_file *file)
     if (file->created && !file->durable) {
         /* Starts to write the content, so that the disk is not idle until sync_all, which reports
          * what fails. */
-        (void)sync_file_range(file->fd, 0, 0, SYNC_FILE_RANGE_WRITE);
+        wal__system_write_back(file->fd, 0, 0);
     }
     /* Not retried: Linux frees the descriptor even after EINTR. */
     (void)close(file->fd);
@@ -913,6 +867,12 @@ static enum wal_status worktree_write(void *ctx, struct wal__worktree_file *file
     ssize_t result;
 
     WAL__RETRY_EINTR(result, pwrite(file->fd, data, size, (off_t)offset));
+    if (result >= 0 && file->durable) {
+        int synced;
+
+        WAL__RETRY_EINTR(synced, wal__system_sync(file->fd));
+        result = synced < 0 ? synced : result;
+    }
     if (result < 0) {
         return report_errno(sys_errno, errno);
     }
@@ -928,7 +888,7 @@ static enum wal_status worktree_set_mode(void *ctx, struct wal__worktree_file *f
 
     WAL__RETRY_EINTR(result, fchmod(file->fd, mode & 07777));
     if (result == 0 && file->durable) {
-        WAL__RETRY_EINTR(result, fsync(file->fd));
+        WAL__RETRY_EINTR(result, wal__system_sync_whole(file->fd));
     }
     return result_status(result, sys_errno);
 }
@@ -1098,9 +1058,9 @@ static enum wal_status worktree_sync_all(void *ctx, struct wal__worktree *tree, 
     (void)ctx;
     int result;
 
-    /* The descriptor was open before the first write, so syncfs reports every write that failed
+    /* The descriptor was open before the first write, so the sync reports every write that failed
      * since. */
-    WAL__RETRY_EINTR(result, syncfs(tree->resolver.root));
+    WAL__RETRY_EINTR(result, wal__system_sync_file_system(tree->resolver.root));
     return result_status(result, sys_errno);
 }
 
@@ -1137,15 +1097,11 @@ static enum wal_status worktree_sync_directories(void *ctx, struct wal__worktree
                                      : report_resolve_errno(sys_errno, synced.resolve_error);
 }
 
-/* The coarse clock, which file times come from: a file that is written after the call does not get
- * an earlier time. */
+/* A file that is written after the call does not get an earlier time. */
 static int64_t worktree_now_ns(void *ctx)
 {
     (void)ctx;
-    struct timespec now = {0};
-
-    (void)clock_gettime(CLOCK_REALTIME_COARSE, &now);
-    return time_ns(&now);
+    return wal__system_clock_ns(WAL__CLOCK_FILES);
 }
 
 /* ------------------------------------------------------------- table --- */

@@ -62,6 +62,7 @@
 #include <time.h>
 
 #include "engine/base/error.h"
+#include "engine/base/system.h"
 #include "engine/base/thread.h"
 #include "engine/log/group.h"
 #include "engine/log/leader.h"
@@ -552,7 +553,7 @@ static void *background_main(void *arg)
     struct wal__committer *committer = arg;
     struct timespec look = next_look();
 
-    pthread_setname_np(pthread_self(), "wal-background");
+    wal__system_name_thread("wal-background");
     pthread_mutex_lock(&committer->background_mutex);
     while (!committer->stopping) {
         struct wal__prealloc_job job = committer->prealloc_job;
@@ -566,8 +567,7 @@ static void *background_main(void *arg)
             continue;
         }
         if (!prealloc && !committer->sync_requested) {
-            pthread_cond_timedwait(&committer->background_work, &committer->background_mutex,
-                                   &look);
+            wal__system_cond_wait(&committer->background_work, &committer->background_mutex, &look);
             continue;
         }
         committer->prealloc_requested = false;
@@ -889,15 +889,6 @@ uint32_t wal__committer_queued_count(struct wal__committer *committer)
 
 /* --- waiting for a result ----------------------------------------------- */
 
-/* Returns whether sched_yield() lets all other threads run: a thread of a real-time class would
- * keep the kernel's threads from the sync that it waits for. */
-static bool has_fair_scheduling(void)
-{
-    int policy = sched_getscheduler(0) & ~SCHED_RESET_ON_FORK;
-
-    return policy != SCHED_FIFO && policy != SCHED_RR;
-}
-
 /* How long to spin for a result before sleeping: under contention, waking all sleepers takes longer
  * than a fast sync. */
 static uint64_t spin_budget_ns(struct wal__committer *committer, const struct wal__op *op)
@@ -910,7 +901,9 @@ static uint64_t spin_budget_ns(struct wal__committer *committer, const struct wa
     } else if (is_contended(committer) && is_quick && !atomic_load(&committer->is_outnumbered)) {
         budget = SPIN_NS_MAX;
     }
-    return budget > 0 && has_fair_scheduling() ? budget : 0;
+    /* A thread of a real-time class that only yields would keep the kernel's threads from the sync
+     * that it waits for. */
+    return budget > 0 && !wal__system_is_real_time() ? budget : 0;
 }
 
 /* Returns whether a leader of another thread writes the operation soon: that takes less time than
@@ -1141,7 +1134,7 @@ static bool wait_for_work(struct wal__committer *committer)
     if (due == UINT64_MAX) {
         pthread_cond_wait(&committer->work_available, &committer->mutex);
     } else {
-        pthread_cond_timedwait(&committer->work_available, &committer->mutex, &until);
+        wal__system_cond_wait(&committer->work_available, &committer->mutex, &until);
     }
     committer->sleeps_until_ns = 0;
     return false;
@@ -1162,7 +1155,7 @@ static void *committer_main(void *arg)
 {
     struct wal__committer *committer = arg;
 
-    pthread_setname_np(pthread_self(), "wal-commit");
+    wal__system_name_thread("wal-commit");
     pthread_mutex_lock(&committer->mutex);
     while (!committer->stopping || committer->first != NULL) {
         if (committer->has_leader) {
@@ -1207,8 +1200,6 @@ enum wal_status wal__committer_init(struct wal__committer *committer, struct wal
                                     const struct wal__committer_client *client,
                                     const struct wal_open_options *options, struct wal_error *error)
 {
-    pthread_mutexattr_t adaptive;
-    pthread_condattr_t attributes;
     uint32_t mark_ms = options->idle_mark_ms;
 
     memset(committer, 0, sizeof(*committer));
@@ -1224,17 +1215,11 @@ enum wal_status wal__committer_init(struct wal__committer *committer, struct wal
     wal__buf_init(&committer->group_iov, log->env->heap);
     wal__buf_init(&committer->group_sessions, log->env->heap);
     wal__async_errors_init(&committer->async_errors);
-    pthread_mutexattr_init(&adaptive);
-    pthread_mutexattr_settype(&adaptive, PTHREAD_MUTEX_ADAPTIVE_NP);
-    pthread_mutex_init(&committer->mutex, &adaptive);
-    pthread_mutexattr_destroy(&adaptive);
+    wal__system_mutex_init(&committer->mutex);
     pthread_mutex_init(&committer->background_mutex, NULL);
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&committer->work_available, &attributes);
+    wal__system_cond_init(&committer->work_available);
     pthread_cond_init(&committer->state_changed, NULL);
-    pthread_cond_init(&committer->background_work, &attributes);
-    pthread_condattr_destroy(&attributes);
+    wal__system_cond_init(&committer->background_work);
     if (!log->env->io->threads) {
         return WAL_OK;
     }

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "engine/base/error.h"
+#include "engine/base/system.h"
 #include "engine/base/thread.h"
 #include "engine/log/locks.h"
 #include "engine/store/core.h"
@@ -406,7 +407,7 @@ static void *fold_main(void *arg)
     struct wal__snapshot *snapshot = NULL;
     struct wal__fold fold;
 
-    pthread_setname_np(pthread_self(), "wal-fold");
+    wal__system_name_thread("wal-fold");
     if (get_fold(core, &fold)) {
         /* Derived: after a failure the frozen layer is kept. */
         if (make_snapshot(core, &fold, &snapshot) == WAL_OK &&

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "engine/base/error.h"
+#include "engine/base/system.h"
 #include "engine/log/rotate.h"
 #include "engine/store/copy_state.h"
 #include "engine/store/core.h"
@@ -420,14 +421,10 @@ static bool is_overtaken(const struct wal__core *core)
 enum wal_status wal__core_init(struct wal__core *core, const char *path,
                                const struct wal__core_options *options, struct wal_error *error)
 {
-    pthread_rwlockattr_t attributes;
     enum wal_status status;
 
     WAL__ASSERT(!core->log_opened && !core->committer_ready);
-    pthread_rwlockattr_init(&attributes);
-    pthread_rwlockattr_setkind_np(&attributes, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
-    pthread_rwlock_init(&core->state, &attributes);
-    pthread_rwlockattr_destroy(&attributes);
+    wal__system_rwlock_init(&core->state);
     atomic_init(&core->references, 1);
     core->fold.lock = wal__core_write_lock;
     core->fold.slots_min = FOLD_SLOTS_MIN;

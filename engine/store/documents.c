@@ -150,7 +150,10 @@ enum {
 /* --- sorting ------------------------------------------------------------ */
 
 struct sort_item {
-    size_t offset; /* of the key */
+    union {
+        size_t offset; /* of the key, while keys are added */
+        const uint8_t *key;
+    } at;
     uint32_t size; /* 0: unreadable */
     uint32_t rank;
 };
@@ -171,31 +174,39 @@ static uint32_t batch_count(const struct batch *batch)
     return (uint32_t)(batch->items.size / sizeof(struct sort_item));
 }
 
-/* keys may be NULL when all are unreadable. */
-static struct wal__span item_key(const struct sort_item *item, const uint8_t *keys)
+static struct wal__span item_key(const struct sort_item *item)
 {
-    return (struct wal__span){item->size == 0 ? NULL : keys + item->offset, item->size};
+    return (struct wal__span){item->at.key, item->size};
 }
 
 static struct wal__span batch_key(const struct batch *batch, uint32_t i)
 {
-    return item_key(&batch_items(batch)[i], batch->keys.data);
+    return item_key(&batch_items(batch)[i]);
 }
 
-static int compare_items(const void *left, const void *right, void *ctx)
+static int compare_items(const void *left, const void *right)
 {
-    const uint8_t *keys = ctx;
     const struct sort_item *a = left;
     const struct sort_item *b = right;
-    int order = wal__span_compare(item_key(a, keys), item_key(b, keys));
+    int order = wal__span_compare(item_key(a), item_key(b));
 
     return order != 0 ? order : (a->rank > b->rank) - (a->rank < b->rank);
+}
+
+static void sort_batch(struct batch *batch)
+{
+    struct sort_item *items = batch_items(batch);
+
+    for (uint32_t i = 0; i < batch_count(batch); i++) {
+        items[i].at.key = items[i].size == 0 ? NULL : batch->keys.data + items[i].at.offset;
+    }
+    qsort(items, batch_count(batch), sizeof(*items), compare_items);
 }
 
 static enum wal_status add_to_batch(struct batch *batch, const struct wal__documents *documents,
                                     const struct wal__document_keys *keys, uint32_t rank)
 {
-    struct sort_item item = {.offset = batch->keys.size, .rank = rank};
+    struct sort_item item = {.at.offset = batch->keys.size, .rank = rank};
     struct wal__span key = {NULL, 0};
     enum wal_status status = keys->read(keys->ctx, &documents->items[rank], &key);
 
@@ -344,11 +355,8 @@ static enum wal_status fill_batch(struct wal__documents *documents,
          rank < documents->count && status == WAL_OK; rank++) {
         status = add_to_batch(batch, documents, keys, rank);
     }
-    if (status == WAL_OK) {
-        if (batch->items.size > 0) {
-            qsort_r(batch->items.data, batch_count(batch), sizeof(struct sort_item), compare_items,
-                    batch->keys.data);
-        }
+    if (status == WAL_OK && batch->items.size > 0) {
+        sort_batch(batch);
     }
     return status;
 }

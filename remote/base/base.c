@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "engine/base/error.h"
+#include "engine/base/system.h"
 #include "remote/history/remote.h"
 
 enum wal_status wal__base_read(struct wal_remote *remote, const uint8_t uuid[16], uint64_t number,
@@ -410,11 +411,9 @@ static enum wal_status add_segment(struct work *work, struct wal_slice part,
     struct wal__store_object object;
     char name[WAL__STORE_OBJECT_SIZE];
     struct wal__buf found;
-    enum wal_status status = wal__machine_random(segment.id, error);
+    enum wal_status status;
 
-    if (status != WAL_OK) {
-        return status;
-    }
+    wal__system_random(segment.id, sizeof(segment.id));
     status = wal__base_list_add(&work->list, &segment);
     if (status == WAL_ENOMEM) {
         return wal__no_memory(error);

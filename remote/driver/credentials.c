@@ -18,6 +18,7 @@
 
 #include "engine/base/descriptor.h"
 #include "engine/base/error.h"
+#include "engine/base/system.h"
 #include "format/json/json_scan.h"
 #include "format/json/json_text.h"
 #include "remote/driver/credentials.h"
@@ -34,6 +35,8 @@ static int64_t now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
+extern char **environ;
+
 /* Starts it in a process group; *out is the end to read. Returns an errno. */
 static int spawn_shell(const char *command, pid_t *process, int *out)
 {
@@ -46,7 +49,7 @@ static int spawn_shell(const char *command, pid_t *process, int *out)
     int ends[2];
     int code;
 
-    if (pipe2(ends, O_CLOEXEC) != 0) {
+    if (wal__system_blocking_pipe(ends) != 0) {
         return errno;
     }
     ends[0] = wal__descriptor_above_stdio(ends[0]);
@@ -165,13 +168,13 @@ enum { FILE_MAX = 1024 * 1024, COMMAND_TIMEOUT_MS = 60 * 1000 };
 
 void wal__credentials_wipe(struct wal__credentials *credentials)
 {
-    explicit_bzero(credentials, sizeof(*credentials));
+    wal__system_wipe(credentials, sizeof(*credentials));
 }
 
 static void wipe_and_deinit(struct wal__buf *buf)
 {
     if (buf->data != NULL) {
-        explicit_bzero(buf->data, buf->capacity);
+        wal__system_wipe(buf->data, buf->capacity);
     }
     wal__buf_deinit(buf);
 }

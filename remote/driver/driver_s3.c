@@ -22,6 +22,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/sha256.h"
+#include "engine/base/system.h"
 #include "format/bytes/assert.h"
 #include "remote/driver/credentials.h"
 #include "remote/driver/driver.h"
@@ -382,12 +383,12 @@ static void read_headers(CURL *handle, struct s3_transfer *transfer)
  * leaves to the caller. */
 static CURLcode perform(CURL *handle)
 {
-    const struct timespec now = {0};
     sigset_t pipe_set;
     sigset_t before;
     sigset_t pending;
     CURLcode code;
     bool was_pending;
+    int number;
 
     (void)sigemptyset(&pipe_set);
     (void)sigaddset(&pipe_set, SIGPIPE);
@@ -395,9 +396,9 @@ static CURLcode perform(CURL *handle)
     was_pending = sigismember(&pending, SIGPIPE) == 1;
     (void)pthread_sigmask(SIG_BLOCK, &pipe_set, &before);
     code = curl_easy_perform(handle);
-    if (!was_pending) {
-        while (sigtimedwait(&pipe_set, NULL, &now) < 0 && errno == EINTR) {
-        }
+    (void)sigpending(&pending);
+    if (!was_pending && sigismember(&pending, SIGPIPE) == 1) {
+        (void)sigwait(&pipe_set, &number);
     }
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     return code;
@@ -811,7 +812,7 @@ static void sleep_ms(uint64_t ms)
     const struct timespec until = {.tv_sec = (time_t)(ms / 1000),
                                    .tv_nsec = (long)(ms % 1000) * 1000000};
 
-    (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &until, NULL);
+    (void)nanosleep(&until, NULL);
 }
 
 /* Waits before the next attempt, as long as the store asks for. false: the time would be over, or
@@ -917,7 +918,7 @@ static enum wal_status s3_call(struct s3 *s3, const struct s3_request *request,
     answer->body = call->transfer.answer;
     answer->http_status = call->transfer.http_status;
     answer->range_total = call->transfer.range_total;
-    explicit_bzero(call, sizeof(*call));
+    wal__system_wipe(call, sizeof(*call));
     wal__heap_free(s3->heap, call);
     return status;
 }

@@ -5,11 +5,11 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "engine/base/error.h"
+#include "engine/base/system.h"
 #include "engine/base/thread.h"
 #include "format/bytes/bytes.h"
 
@@ -17,11 +17,7 @@
 
 uint64_t wal__machine_now_ms(void)
 {
-    struct timespec now = {0};
-
-    /* Unlike CLOCK_MONOTONIC it counts the time of a laptop that is shut. */
-    (void)clock_gettime(CLOCK_BOOTTIME, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+    return (uint64_t)wal__system_clock_ns(WAL__CLOCK_BOOT) / 1000000;
 }
 
 int64_t wal__machine_unix_ms(void)
@@ -46,14 +42,6 @@ void wal__machine_host(char host[WAL__EPOCH_HOST_SIZE])
         }
     }
     memcpy(host, name, WAL__EPOCH_HOST_SIZE);
-}
-
-enum wal_status wal__machine_random(uint8_t bytes[16], struct wal_error *error)
-{
-    if (getrandom(bytes, 16, 0) != 16) {
-        return wal__fail(error, WAL_EIO, "the system has no random numbers");
-    }
-    return WAL_OK;
 }
 
 /* --- objects -------------------------------------------------------------- */
@@ -470,12 +458,10 @@ static enum wal_status try_round(struct wal_remote *remote, struct wal_error *er
     const struct creator *winner = NULL;
     struct probe probe = {.remote = remote};
     uint8_t random[16];
-    enum wal_status status = wal__machine_random(random, error);
+    enum wal_status status;
     enum wal_status removed;
 
-    if (status != WAL_OK) {
-        return status;
-    }
+    wal__system_random(random, sizeof(random));
     memcpy(probe.name, room, sizeof(room));
     wal__hex_write(random, 16, probe.name + sizeof(room) - 1);
     create_all(&probe, creators);

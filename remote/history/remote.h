@@ -20,7 +20,6 @@ int64_t wal__machine_unix_ms(void);
 void wal__machine_host(char host[WAL__EPOCH_HOST_SIZE]);
 
 /* Fills 16 bytes that no one else has: WAL_OK or WAL_EIO. */
-enum wal_status wal__machine_random(uint8_t bytes[16], struct wal_error *error) WAL_MUST_USE;
 
 struct wal_remote {
     struct wal__driver *driver;

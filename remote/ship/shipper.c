@@ -12,6 +12,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/struct_size.h"
+#include "engine/base/system.h"
 #include "engine/base/thread.h"
 #include "remote/history/remote.h"
 #include "remote/ship/writer.h"
@@ -96,7 +97,7 @@ static void pause_ms(struct wal_remote_shipper *shipper, uint64_t ms)
     }
     (void)pthread_mutex_lock(&shipper->mutex);
     while (!shipper->is_stopping &&
-           pthread_cond_timedwait(&shipper->stop, &shipper->mutex, &until) == 0) {
+           wal__system_cond_wait(&shipper->stop, &shipper->mutex, &until) == 0) {
     }
     (void)pthread_mutex_unlock(&shipper->mutex);
 }
@@ -263,14 +264,10 @@ static void *shipper_main(void *arg)
 
 static enum wal_status start_thread(struct wal_remote_shipper *shipper, struct wal_error *error)
 {
-    pthread_condattr_t monotonic;
     int err;
 
     (void)pthread_mutex_init(&shipper->mutex, NULL);
-    (void)pthread_condattr_init(&monotonic);
-    (void)pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(&shipper->stop, &monotonic);
-    (void)pthread_condattr_destroy(&monotonic);
+    wal__system_cond_init(&shipper->stop);
     publish(shipper, WAL_OK);
     err = wal__thread_start(&shipper->thread, shipper_main, shipper);
     if (err != 0) {

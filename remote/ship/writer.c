@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "engine/base/error.h"
+#include "engine/base/system.h"
 #include "engine/base/thread.h"
 #include "remote/history/remote.h"
 #include "remote/layout/layout.h"
@@ -27,15 +28,10 @@ static struct wal__send *send_of(struct wal__window *window, uint64_t number)
  * `threads`; 0: window_send does the work itself. */
 static void window_init(struct wal__window *window, struct wal_remote *remote, uint64_t next)
 {
-    pthread_condattr_t monotonic;
-
     *window = (struct wal__window){.remote = remote, .first = next, .next = next};
     (void)pthread_mutex_init(&window->mutex, NULL);
-    (void)pthread_condattr_init(&monotonic);
-    (void)pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     (void)pthread_cond_init(&window->work, NULL);
-    (void)pthread_cond_init(&window->done, &monotonic);
-    (void)pthread_condattr_destroy(&monotonic);
+    wal__system_cond_init(&window->done);
     for (size_t i = 0; i < WAL__PART_WINDOW; i++) {
         wal__buf_init(&window->sends[i].bytes, remote->heap);
         wal__buf_init(&window->sends[i].found, remote->heap);
@@ -238,7 +234,7 @@ static struct wal__send *window_wait(struct wal__window *window, int64_t timeout
     (void)pthread_mutex_lock(&window->mutex);
     while (send->state != WAL__SEND_DONE && result == 0 && timeout_ms != 0) {
         result = timeout_ms < 0 ? pthread_cond_wait(&window->done, &window->mutex)
-                                : pthread_cond_timedwait(&window->done, &window->mutex, &deadline);
+                                : wal__system_cond_wait(&window->done, &window->mutex, &deadline);
     }
     if (send->state != WAL__SEND_DONE) {
         send = NULL;

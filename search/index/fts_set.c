@@ -15,10 +15,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "agentwal/record.h"
+#include "engine/base/system.h"
 #include "format/bytes/bytes.h"
 #include "format/bytes/crc32.h"
 
@@ -195,9 +195,7 @@ enum { PAGE = WAL__SEARCH_FILE_PAGE };
 
 static bool set_lock(int fd)
 {
-    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-
-    return fcntl(fd, F_OFD_SETLK, &lock) == 0;
+    return wal__system_lock(fd, 0, WAL__IO_LOCK_EXCLUSIVE, false) == 0;
 }
 
 static int open_name(int directory, const char *name, int flags)
@@ -225,9 +223,10 @@ static enum wal_status fts_draft_open(struct wal__fts_draft *draft, int director
 
     draft->directory = directory;
     draft->fd = -1;
-    if (directory < 0 || getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random)) {
+    if (directory < 0) {
         return WAL_EREADONLY;
     }
+    wal__system_random(&random, sizeof(random));
     wal__search_file_name(id, kind, draft->name);
     snprintf(draft->temporary, sizeof(draft->temporary), "%.40s.new-%016" PRIx64, draft->name,
              random);

@@ -15,6 +15,7 @@
 
 #include "agentwal/blob.h"
 #include "convert/source/checkpoint_manifest.h"
+#include "engine/base/system.h"
 #include "format/bytes/bytes.h"
 #include "tools/cli/json.h"
 
@@ -259,7 +260,7 @@ static int write_manifest(struct export *export, struct item *item)
         return CLI_OK;
     }
     /* The manifest must not become durable before the contents it names. */
-    if (syncfs(item->parent_fd) != 0) {
+    if (wal__system_sync_file_system(item->parent_fd) != 0) {
         return fail(export, item->path, errno);
     }
     error_number = cli_atomic_file_create(&file_out, item->parent_fd);

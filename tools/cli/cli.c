@@ -541,7 +541,8 @@ void *cli_reserve(void *items, size_t count, size_t *capacity, size_t item_size)
         return items;
     }
     *capacity = *capacity > 0 ? *capacity * 2 : 16;
-    return check_alloc(reallocarray(items, *capacity, item_size));
+    return check_alloc(*capacity > SIZE_MAX / item_size ? NULL
+                                                        : realloc(items, *capacity * item_size));
 }
 
 struct wal_slice cli_slice(const char *text)

@@ -12,6 +12,7 @@
 #include "convert/model/dialect.h"
 #include "convert/source/source_lines.h"
 #include "engine/base/queued.h"
+#include "engine/base/system.h"
 #include "format/bytes/bytes.h"
 #include "format/json/json_text.h"
 #include "format/payload/timestamp.h"
@@ -23,7 +24,7 @@ static const char replacement[] = "\xEF\xBF\xBD"; /* U+FFFD */
 
 static bool put_to_file(void *ctx, const void *data, size_t size)
 {
-    return fwrite_unlocked(data, 1, size, ctx) == size;
+    return wal__system_put(ctx, data, size);
 }
 
 void cli_json_init(struct wal__json_out *json, FILE *file)

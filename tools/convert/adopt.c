@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "convert/clients/client.h"
+#include "engine/base/system.h"
 #include "tools/cli/verbs.h"
 
 #define UNIT "agentwal-import.service"
@@ -161,15 +162,13 @@ static int write_unit(const char *path, const char *store, const struct wal_impo
                       size_t count)
 {
     char program[PATH_MAX];
-    ssize_t size = readlink("/proc/self/exe", program, sizeof(program) - 1);
     char *temporary;
     FILE *file;
     int number = 0;
 
-    if (size < 0) {
+    if (wal__system_program(program, sizeof(program)) < 0) {
         return errno;
     }
-    program[size] = '\0';
     temporary = cli_keep(cli_format("%s.tmp", path));
     file = fopen(temporary, "we");
     if (file == NULL) {

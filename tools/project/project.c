@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "engine/base/directory.h"
+#include "engine/base/system.h"
 #include "format/bytes/bytes.h"
 
 enum {
@@ -205,7 +206,7 @@ static bool git_root_commit(const char *top, char commit[CLI_COMMIT_SIZE])
     bool has_commit;
     pid_t child;
 
-    if (pipe2(pipe_fds, O_CLOEXEC) != 0) {
+    if (wal__system_blocking_pipe(pipe_fds) != 0) {
         return false;
     }
     /* While SIGCHLD is ignored, waitpid cannot return a child's status. */

@@ -1,6 +1,7 @@
 /*
  * config.c - the file remote.json of a store, and opening a remote by its URL (remote.h).
  */
+#include "engine/base/system.h"
 #include "tools/remote/remote.h"
 
 #include <errno.h>
@@ -9,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "format/bytes/bytes.h"
@@ -23,9 +23,7 @@ enum { FILE_MAX = 8192 };
 
 void remote_config_init(struct remote_config *config)
 {
-    if (getrandom(config->writer, sizeof(config->writer), 0) != (ssize_t)sizeof(config->writer)) {
-        abort();
-    }
+    wal__system_random(config->writer, sizeof(config->writer));
 }
 
 static int open_store_directory(const char *store)

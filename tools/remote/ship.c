@@ -15,6 +15,7 @@
 #include <time.h>
 
 #include "agentwal/admin.h"
+#include "engine/base/system.h"
 
 /* --- sessions that move to other machines ------------------------------- */
 
@@ -177,9 +178,8 @@ static void report(void *ctx, const struct wal_error *error)
 static bool has_signal(void)
 {
     const sigset_t signals = end_signals();
-    const struct timespec second = {.tv_sec = 1};
 
-    return sigtimedwait(&signals, NULL, &second) > 0;
+    return wal__system_wait_signal(&signals, 1000000000) > 0;
 }
 
 /* What is done while the shipper ships. */

@@ -26,6 +26,7 @@
 
 #include "agentwal/checkpoint.h"
 #include "engine/base/containers.h"
+#include "engine/base/system.h"
 #include "tools/cli/tail.h"
 
 /* --- the log in order --------------------------------------------------- */
@@ -637,7 +638,7 @@ static void drop_oldest(struct recent *recent)
 
     recent->after = oldest->sequence;
     recent->bytes -= oldest->size;
-    explicit_bzero(oldest->data, oldest->size);
+    wal__system_wipe(oldest->data, oldest->size);
     free(oldest->data);
     oldest->data = NULL;
     recent->first++;
@@ -823,7 +824,7 @@ static void close_reading(struct serve_feed *feed, bool all)
 static void drop_rest(struct client *client)
 {
     if (client->rest != NULL) {
-        explicit_bzero(client->rest, client->rest_size);
+        wal__system_wipe(client->rest, client->rest_size);
         free(client->rest);
         client->rest = NULL;
     }
@@ -1048,7 +1049,7 @@ static size_t send_old(struct client *client, char *data, size_t max)
     if (size > 0) {
         sent = send_bytes(client, bytes, size, data, max);
     }
-    explicit_bzero(bytes, size);
+    wal__system_wipe(bytes, size);
     free(bytes);
     return sent;
 }

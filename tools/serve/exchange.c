@@ -2,6 +2,7 @@
  * exchange.c - a request and its answer, which a job or a stream may write in a separate thread
  * (http.h).
  */
+#include "engine/base/system.h"
 #include "tools/serve/http.h"
 
 #include <errno.h>
@@ -499,7 +500,7 @@ static size_t put_piece(struct stream *stream, const char *data, size_t size)
     return size;
 }
 
-/* A function of fopencookie. */
+/* A function of wal__system_open_stream. */
 static ssize_t put(void *ctx, const char *data, size_t size)
 {
     struct stream *stream = ctx;
@@ -526,8 +527,7 @@ static void *run_producer(void *ctx)
 {
     struct stream *stream = ctx;
     struct serve_server *server = stream->server;
-    const cookie_io_functions_t functions = {.write = put};
-    FILE *file = fopencookie(stream, "w", functions);
+    FILE *file = wal__system_open_stream(stream, put);
     bool is_good = file != NULL;
 
     if (is_good) {

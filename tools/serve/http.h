@@ -162,12 +162,11 @@ struct serve_exchange {
     const struct serve_route *route; /* which the answer is made by */
 };
 
-/* Makes the secrets but for the link's key. Returns false when the system has no random bytes. */
-bool serve_access_init(struct serve_access *access, uint16_t port);
+/* Makes the secrets but for the link's key. */
+void serve_access_init(struct serve_access *access, uint16_t port);
 
-/* Makes a key for the link, valid for `link_s` seconds; the one before is void. As
- * serve_access_init. */
-bool serve_access_renew(struct serve_access *access, unsigned link_s);
+/* Makes a key for the link, valid for `link_s` seconds; the one before is void. */
+void serve_access_renew(struct serve_access *access, unsigned link_s);
 
 /* Opens the sockets. Returns CLI_OK, or prints an error and returns an exit code; nothing is
  * open then. */

@@ -13,9 +13,9 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "agentwal/convert.h"
+#include "engine/base/system.h"
 #include "format/json/json_merge.h"
 #include "format/json/json_text.h"
 
@@ -33,9 +33,7 @@ static void make_id(char id[ID_SIZE], const char *prefix)
     uint8_t bytes[26];
     size_t size = strlen(prefix);
 
-    if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes)) {
-        abort();
-    }
+    wal__system_random(bytes, sizeof(bytes));
     memcpy(id, prefix, size);
     for (size_t i = 0; i < sizeof(bytes); i++) {
         /* OpenCode's begin with 12 hexadecimal digits. */

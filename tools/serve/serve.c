@@ -12,16 +12,17 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <malloc.h>
-#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/select.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "engine/base/system.h"
 #include "tools/cli/verbs.h"
 #include "tools/page/page.h"
 #include "tools/usage/usage.h"
@@ -277,8 +278,7 @@ enum {
     LINK_MAX_S = 604800,
     URL_SIZE = 160,
     /* Blocks above this size go back to the system when they are freed. */
-    RETURNED_SIZE = 256 << 10,
-    ARENAS = 2
+    RETURNED_SIZE = 256 << 10
 };
 
 struct arguments {
@@ -299,6 +299,7 @@ struct serving {
     sigset_t mask; /* with which to wait for a signal */
     pthread_t preparer;
     bool is_preparing; /* the thread was started */
+    atomic_bool is_prepared;
     struct serve_file socket;
     struct serve_file token;
     char link[URL_SIZE];
@@ -342,17 +343,13 @@ static int open_socket(struct serving *serving, const struct arguments *argument
     return code;
 }
 
-/* Makes a link, and the one before void. Returns CLI_OK, or an exit code after an error. */
-static int make_link(struct serving *serving)
+/* Makes a link, and the one before void. */
+static void make_link(struct serving *serving)
 {
     struct serve_access *access = &serving->server.access;
 
-    if (!serve_access_renew(access, serving->server.link_s)) {
-        return cli_error(serving->server.cli, CLI_FAILED, "serve",
-                         "the system has no random bytes");
-    }
+    serve_access_renew(access, serving->server.link_s);
     snprintf(serving->link, URL_SIZE, "http://%s/?key=%s", access->names[0], access->key);
-    return CLI_OK;
 }
 
 static int open_port(struct serving *serving, const struct arguments *arguments)
@@ -364,13 +361,11 @@ static int open_port(struct serving *serving, const struct arguments *arguments)
     if (code != CLI_OK) {
         return code;
     }
-    if (!serve_access_init(access, server->port)) {
-        return cli_error(server->cli, CLI_FAILED, "serve", "the system has no random bytes");
-    }
+    serve_access_init(access, server->port);
     snprintf(serving->url, URL_SIZE, "http://%s/", access->names[0]);
     serving->token.path = arguments->token_file;
-    code = make_link(serving);
-    if (code == CLI_OK && arguments->token_file != NULL) {
+    make_link(serving);
+    if (arguments->token_file != NULL) {
         code = write_token(server->cli, &serving->token, access->token);
     }
     return code;
@@ -447,7 +442,7 @@ static void block_signals(sigset_t *before)
 static void wait_for_signal(struct serving *serving)
 {
     const struct timespec pause = {.tv_sec = 1};
-    struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
+    fd_set input;
     bool has_terminal = serving->server.has_port && isatty(STDIN_FILENO) != 0;
     char line[256];
 
@@ -456,13 +451,18 @@ static void wait_for_signal(struct serving *serving)
     }
     while (!is_interrupted) {
         bool is_own = has_terminal && tcgetpgrp(STDIN_FILENO) == getpgrp();
-        int ready = ppoll(&input, is_own ? 1 : 0, has_terminal ? &pause : NULL, &serving->mask);
+        int ready;
 
+        FD_ZERO(&input);
+        FD_SET(STDIN_FILENO, &input);
+        ready = pselect(is_own ? STDIN_FILENO + 1 : 0, &input, NULL, NULL,
+                        has_terminal ? &pause : NULL, &serving->mask);
         if (ready <= 0 || tcgetpgrp(STDIN_FILENO) != getpgrp()) {
             continue;
         }
         has_terminal = read(STDIN_FILENO, line, sizeof(line)) > 0;
-        if (has_terminal && make_link(serving) == CLI_OK) {
+        if (has_terminal) {
+            make_link(serving);
             print_address(serving);
         }
     }
@@ -487,10 +487,11 @@ static void close_parts(struct serve_server *server)
 /* The thread reads what the first browser would wait for. */
 static void *prepare(void *ctx)
 {
-    struct serve_server *server = ctx;
+    struct serving *serving = ctx;
 
-    serve_totals_prepare(server);
-    serve_index_prepare(server->index);
+    serve_totals_prepare(&serving->server);
+    serve_index_prepare(serving->server.index);
+    atomic_store(&serving->is_prepared, true);
     return NULL;
 }
 
@@ -512,7 +513,7 @@ static int answer_until_signal(struct serving *serving, bool opens)
         return code;
     }
     serving->is_preparing =
-        server->has_port && pthread_create(&serving->preparer, NULL, prepare, server) == 0;
+        server->has_port && pthread_create(&serving->preparer, NULL, prepare, serving) == 0;
     print_address(serving);
     if (opens) {
         open_browser(serving);
@@ -521,7 +522,9 @@ static int answer_until_signal(struct serving *serving, bool opens)
     remove_files(serving);
     serve_feed_stop(server->feed);
     has_ended = serve_stop(server);
-    if (serving->is_preparing && pthread_tryjoin_np(serving->preparer, NULL) != 0) {
+    if (serving->is_preparing && atomic_load(&serving->is_prepared)) {
+        pthread_join(serving->preparer, NULL);
+    } else if (serving->is_preparing) {
         has_ended = false;
     }
     if (!has_ended) {
@@ -577,8 +580,7 @@ int serve_run(struct cli *cli, int argc, char **argv)
     block_signals(&serving.mask); /* before the store has threads */
     cli_use_store(cli, cli->items[1], 0);
     serving.server.store = cli->store;
-    mallopt(M_MMAP_THRESHOLD, RETURNED_SIZE);
-    mallopt(M_ARENA_MAX, ARENAS);
+    wal__system_limit_heap(RETURNED_SIZE);
     code = serve(&serving, &arguments);
     usage_prices_deinit(&prices);
     return code;

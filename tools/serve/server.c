@@ -16,6 +16,7 @@
  * Each answer to the link has another cookie and makes those before it void; the first request with
  * a cookie of the link uses its key up, and so do time and another link.
  */
+#include "engine/base/system.h"
 #include "tools/serve/http.h"
 
 #include <arpa/inet.h>
@@ -24,7 +25,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -74,7 +74,7 @@ static bool make_room(const struct sockaddr_un *address)
         errno = EEXIST;
         return false;
     }
-    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    fd = wal__system_socket(AF_UNIX);
     if (fd < 0) {
         return false;
     }
@@ -122,7 +122,7 @@ static int bind_unix(struct serve_server *server, const struct sockaddr_un *addr
     if (!make_room(address)) {
         return fail_socket(server, path);
     }
-    fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    fd = wal__system_socket(AF_UNIX);
     if (fd < 0) {
         return fail_socket(server, path);
     }
@@ -176,7 +176,7 @@ static int listen_address(struct serve_server *server, int family)
     const void *address = family == AF_INET ? (void *)&four : (void *)&six;
     socklen_t size = family == AF_INET ? sizeof(four) : sizeof(six);
     const int on = 1;
-    int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    int fd = wal__system_socket(family);
 
     if (fd < 0) {
         return -1;
@@ -227,7 +227,7 @@ int serve_listen(struct serve_server *server)
     return code;
 }
 
-enum wait {
+enum serve_wait {
     WAIT_HEAD, /* the next request's head is awaited */
     WAIT_BODY,
     WAIT_NONE /* a request is answered */
@@ -242,7 +242,7 @@ enum {
 struct serve_peer {
     struct serve_link link; /* the newest first */
     int fd;
-    enum wait wait;
+    enum serve_wait wait;
     time_t begun; /* monotonic seconds */
     time_t since; /* when `wait` began */
     bool is_known;
@@ -312,11 +312,9 @@ static bool admit(struct serve_server *server, struct serve_peer *peer)
  * keeps others out; this holds where it is no file, or was given another mode. */
 static bool has_other_user(int fd)
 {
-    struct ucred user = {0};
-    socklen_t size = sizeof(user);
+    uid_t user;
 
-    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &user, &size) != 0 ||
-           (user.uid != geteuid() && user.uid != 0);
+    return wal__system_peer_user(fd, &user) != 0 || (user != geteuid() && user != 0);
 }
 
 static void begin_connection(struct serve_server *server, struct MHD_Connection *connection,
@@ -409,7 +407,7 @@ static void peer_cut(struct MHD_Connection *connection, const char *status)
 
 /* What the connection is waited for from now on. */
 static void peer_wait_for(struct serve_server *server, struct MHD_Connection *connection,
-                          enum wait what)
+                          enum serve_wait what)
 {
     struct serve_peer *peer = peer_of(connection);
 
@@ -473,27 +471,21 @@ static void *sweep(void *ctx)
 
 /* --- who may connect ---------------------------------------------------- */
 
-static bool make_secret(char secret[SERVE_SECRET_SIZE])
+static void make_secret(char secret[SERVE_SECRET_SIZE])
 {
     uint8_t bytes[(SERVE_SECRET_SIZE - 1) / 2];
 
-    if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes)) {
-        return false;
-    }
+    wal__system_random(bytes, sizeof(bytes));
     wal__hex_write(bytes, sizeof(bytes), secret);
-    return true;
 }
 
 /* Seconds, also of those that the machine slept. */
 static time_t boot_s(void)
 {
-    struct timespec now = {0};
-
-    clock_gettime(CLOCK_BOOTTIME, &now);
-    return now.tv_sec;
+    return (time_t)(wal__system_clock_ns(WAL__CLOCK_BOOT) / 1000000000);
 }
 
-bool serve_access_init(struct serve_access *access, uint16_t port)
+void serve_access_init(struct serve_access *access, uint16_t port)
 {
     static const char *const hosts[SERVE_NAMES] = {"127.0.0.1", "[::1]", "localhost"};
 
@@ -503,20 +495,18 @@ bool serve_access_init(struct serve_access *access, uint16_t port)
     snprintf(access->cookie_name, SERVE_NAME_SIZE, "agentwal-%u", port);
     access->key_is_used = true;
     pthread_mutex_init(&access->lock, NULL);
-    return make_secret(access->token) && make_secret(access->cookie);
+    make_secret(access->token);
+    make_secret(access->cookie);
 }
 
-bool serve_access_renew(struct serve_access *access, unsigned link_s)
+void serve_access_renew(struct serve_access *access, unsigned link_s)
 {
-    bool is_made;
-
     pthread_mutex_lock(&access->lock);
-    is_made = make_secret(access->key);
+    make_secret(access->key);
     access->key_until = boot_s() + (time_t)link_s;
-    access->key_is_used = !is_made;
+    access->key_is_used = false;
     access->is_of_key = false;
     pthread_mutex_unlock(&access->lock);
-    return is_made;
 }
 
 /* Whether a text is the secret. */
@@ -646,8 +636,9 @@ static bool make_cookie(struct serve_access *access, struct wal_slice key, char 
 
     pthread_mutex_lock(&access->lock);
     is_made = is_secret(key.data, (size_t)key.size, access->key) && !access->key_is_used &&
-              boot_s() < access->key_until && make_secret(access->cookie);
+              boot_s() < access->key_until;
     if (is_made) {
+        make_secret(access->cookie);
         access->is_of_key = true;
         snprintf(cookie, size, "%s=%s; HttpOnly; SameSite=Strict; Path=/", access->cookie_name,
                  access->cookie);

@@ -7,9 +7,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "convert/model/dialect.h"
+#include "engine/base/system.h"
 #include "tools/cli/json.h"
 #include "tools/cli/verbs.h"
 
@@ -66,8 +66,7 @@ static void parse_entry(struct append *append, const char *line, size_t size)
     append->count++;
 }
 
-/* Gives an entry without an id one, a UUID of version 7: with an id it can be sent again. Without
- * random bytes the library makes the id. */
+/* Gives an entry without an id one, a UUID of version 7: with an id it can be sent again. */
 static void complete_id(struct append *append, struct wal_entry *entry)
 {
     uint64_t ms;
@@ -76,9 +75,7 @@ static void complete_id(struct append *append, struct wal_entry *entry)
     if (entry->id.size > 0 || entry->id.data != NULL) {
         return;
     }
-    if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes)) {
-        return;
-    }
+    wal__system_random(bytes, sizeof(bytes));
     ms = (uint64_t)when_now_ms();
     (void)snprintf(append->id, sizeof(append->id),
                    "%08x-%04x-7%01x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",

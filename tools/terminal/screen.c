@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/select.h>
 #include <termios.h>
 #include <time.h>
 #include <unistd.h>
@@ -258,16 +259,18 @@ void screen_close(struct screen *screen)
 /* Waits for input. Returns false, with the kind of key that ends the wait, when there is none. */
 static bool wait_input(struct screen *screen, int timeout_ms, struct key *key)
 {
-    struct pollfd input = {.fd = screen->fd, .events = POLLIN};
     const struct timespec timeout = {.tv_sec = timeout_ms / 1000,
                                      .tv_nsec = timeout_ms % 1000 * 1000000L};
+    fd_set input;
     sigset_t mask;
     ssize_t count;
     int ready;
 
+    FD_ZERO(&input);
+    FD_SET(screen->fd, &input);
     (void)sigprocmask(SIG_BLOCK, NULL, &mask);
     sigdelset(&mask, SIGWINCH);
-    ready = ppoll(&input, 1, timeout_ms < 0 ? NULL : &timeout, &mask);
+    ready = pselect(screen->fd + 1, &input, NULL, NULL, timeout_ms < 0 ? NULL : &timeout, &mask);
 
     if (was_resized) {
         was_resized = 0;

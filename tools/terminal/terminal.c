@@ -205,9 +205,11 @@ void terminal_start_pager(struct terminal *terminal)
     const char *command = terminal->is_terminal ? find_pager() : NULL;
     int ends[2];
 
-    if (command == NULL || terminal->pager != 0 || pipe2(ends, O_CLOEXEC) != 0) {
+    if (command == NULL || terminal->pager != 0 || pipe(ends) != 0) {
         return;
     }
+    (void)fcntl(ends[0], F_SETFD, FD_CLOEXEC);
+    (void)fcntl(ends[1], F_SETFD, FD_CLOEXEC);
     fflush(stdout);
     terminal->pager = fork();
     if (terminal->pager == 0) {

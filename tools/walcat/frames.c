@@ -604,7 +604,7 @@ static int list_folder(const struct cli *cli, const char *store, const char *fol
 
     directory = cli_directory_open(path, &error);
     if (directory != NULL) {
-        count = scandirat(dirfd(directory), ".", &names, is_segment, alphasort);
+        count = scandir(path, &names, is_segment, alphasort);
         error = errno;
         closedir(directory);
     }

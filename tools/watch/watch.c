@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "engine/base/system.h"
 #include "tools/cli/session.h"
 #include "tools/cli/verbs.h"
 #include "tools/shown/shown.h"
@@ -216,23 +217,15 @@ static void view_read_claims(struct view *view)
 /* "NAME PID" of the process; only the number where the name is not known. */
 static void describe_process(const struct row *row, char *text, size_t size)
 {
-    char path[40];
     char name[NAME_SIZE] = "";
-    FILE *file;
 
     text[0] = '\0';
     if (!row->is_claimed) {
         return;
     }
-    snprintf(path, sizeof(path), "/proc/%d/comm", (int)row->process);
-    file = row->process > 0 ? fopen(path, "re") : NULL;
-    if (file != NULL) {
-        if (fgets(name, sizeof(name), file) == NULL) {
-            name[0] = '\0';
-        }
-        (void)fclose(file);
+    if (row->process > 0) {
+        wal__system_process_name((uint32_t)row->process, name, sizeof(name));
     }
-    name[strcspn(name, "\n")] = '\0';
     if (row->process == 0) {
         snprintf(text, size, "unknown");
     } else {

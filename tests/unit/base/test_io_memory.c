@@ -227,7 +227,7 @@ TEST_WITH(io_memory__a_read_only_handle_changes_nothing, enter, leave)
     int sys_errno = 0;
 
     assert_int_equal(io->allocate(io->ctx, reader, 10, &sys_errno), WAL_EIO);
-    assert_int_equal(sys_errno, EBADF);
+    assert_int_equal(sys_errno, EINVAL);
     assert_int_equal(io->lock(io->ctx, reader, 0, WAL__IO_LOCK_EXCLUSIVE, &sys_errno), WAL_EIO);
     assert_int_equal(sys_errno, EBADF);
     assert_int_equal(io_case_stat(file).size, 0);

@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "engine/base/io.h"
+#include "engine/base/linux/storage.h"
 #include "tests/lib/io_cases.h"
 #include "tests/lib/test.h"
 

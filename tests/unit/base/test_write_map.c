@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "engine/base/io.h"
+#include "engine/base/linux/storage.h"
 #include "tests/lib/test.h"
 
 enum {

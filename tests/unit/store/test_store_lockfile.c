@@ -16,6 +16,7 @@
 
 #include "engine/base/heap.h"
 #include "engine/base/io.h"
+#include "engine/base/linux/storage.h"
 #include "engine/log/control.h"
 #include "engine/session/store.h"
 #include "format/bytes/assert.h"

@@ -723,28 +723,100 @@ static bool opencode_write_raw(struct wal__model_writer *writer, struct wal__jso
 
 /* --- exports ------------------------------------------------------------- */
 
+/*
+ * The client takes a file only with all members that its present version writes. Documents of older
+ * ones lack some, for which there are the defaults below.
+ */
 struct export
 {
     const struct wal__model_documents *documents;
     struct wal__json_out *out;
+    uint8_t user[WAL__MODEL_ID_SIZE]; /* id of the last message of a user, with quotes */
+    size_t user_size;
 };
+
+struct default_member {
+    const char *key;
+    const char *json; /* with ' instead of quotes */
+};
+
+static const struct default_member session_defaults[] = {
+    {"slug", "'session'"}, {"version", "'1.0.0'"}, {"title", "''"}, {NULL, NULL}};
+static const struct default_member user_defaults[] = {
+    {"agent", "'build'"}, {"model", "{'providerID':'unknown','modelID':'unknown'}"}, {NULL, NULL}};
+static const struct default_member assistant_defaults[] = {
+    {"modelID", "'unknown'"},
+    {"providerID", "'unknown'"},
+    {"mode", "'build'"},
+    {"agent", "'build'"},
+    {"path", "{'cwd':'/','root':'/'}"},
+    {"cost", "0"},
+    {"tokens", "{'input':0,'output':0,'reasoning':0,'cache':{'read':0,'write':0}}"},
+    {NULL, NULL}};
+static const struct default_member step_defaults[] = {{"reason", "'stop'"}, {NULL, NULL}};
+
+static bool lacks(struct wal__json_span object, const char *key)
+{
+    struct wal__json_member member = {.key = key};
+
+    return wal__json_members(object.data, object.size, &member, 1, NULL) == WAL__JSON_OK &&
+           member.value.kind == WAL__JSON_NONE;
+}
+
+/* Writes the members of an object, and those of the defaults that it lacks. */
+static void write_completed(struct wal__json_out *out, struct wal__json_span object,
+                            const struct default_member *defaults)
+{
+    wal__json_out_members(out, object);
+    for (; defaults->key != NULL; defaults++) {
+        if (lacks(object, defaults->key)) {
+            wal__json_out_key(out, defaults->key);
+            wal__model_put(out, defaults->json);
+        }
+    }
+}
 
 static bool join_info(void *ctx, const char *key, struct wal__json_span value)
 {
     struct export *export = ctx;
 
     (void)key;
-    wal__json_out_member(export->out, "info", value);
+    wal__json_out_member_open(export->out, "info", '{');
+    write_completed(export->out, value, session_defaults);
+    wal__json_out_close(export->out, '}');
     return true;
 }
 
 static bool join_part(void *ctx, const char *key, struct wal__json_span value)
 {
+    struct wal__json_member type = {.key = "type"};
     struct export *export = ctx;
+    bool is_step = wal__json_members(value.data, value.size, &type, 1, NULL) == WAL__JSON_OK &&
+                   wal__line_string_is(&type, "step-finish");
 
     (void)key;
-    wal__json_out_value(export->out, value);
+    wal__json_out_open(export->out, '{');
+    write_completed(export->out, value, is_step ? step_defaults : step_defaults + 1 /* none */);
+    wal__json_out_close(export->out, '}');
     return true;
+}
+
+static void join_message_info(struct export *export, struct wal__json_span value)
+{
+    struct wal__json_member members[] = {{.key = "id"}, {.key = "role"}};
+    bool is_user = wal__json_members(value.data, value.size, members, 2, NULL) == WAL__JSON_OK &&
+                   wal__line_string_is(&members[1], "user");
+
+    wal__json_out_member_open(export->out, "info", '{');
+    write_completed(export->out, value, is_user ? user_defaults : assistant_defaults);
+    if (is_user && members[0].value.span.size <= sizeof(export->user)) {
+        memcpy(export->user, members[0].value.span.data, members[0].value.span.size);
+        export->user_size = members[0].value.span.size;
+    } else if (!is_user && lacks(value, "parentID")) {
+        wal__json_out_member(export->out, "parentID",
+                             (struct wal__json_span){export->user, export->user_size});
+    }
+    wal__json_out_close(export->out, '}');
 }
 
 static bool join_message(void *ctx, const char *key, struct wal__json_span value)
@@ -761,7 +833,7 @@ static bool join_message(void *ctx, const char *key, struct wal__json_span value
     memcpy(prefix + sizeof(above) - 1, id, id_size);
     memcpy(prefix + sizeof(above) - 1 + id_size, "/", 2);
     wal__json_out_open(export->out, '{');
-    wal__json_out_member(export->out, "info", value);
+    join_message_info(export, value);
     wal__json_out_member_open(export->out, "parts", '[');
     is_read = export->documents->scan(export->documents->ctx, prefix, join_part, export);
     wal__json_out_close(export->out, ']');
@@ -772,7 +844,7 @@ static bool join_message(void *ctx, const char *key, struct wal__json_span value
 /* wal__dialect_write_ops.join */
 static bool opencode_join(const struct wal__model_documents *documents, struct wal__json_out *out)
 {
-    struct export export = {documents, out};
+    struct export export = {.documents = documents, .out = out, .user = "\"\"", .user_size = 2};
     bool is_read;
 
     wal__json_out_open(out, '{');

@@ -182,6 +182,37 @@ def storage_is_one_file_on_standard_output(work):
     assert row["sessionId"] == session["info"]["id"], row
 
 
+# What OpenCode 1.18 refuses a file without.
+REQUIRED = {"session": {"id", "slug", "version", "title", "time"},
+            "user": {"id", "sessionID", "time", "agent", "model"},
+            "assistant": {"id", "sessionID", "time", "parentID", "modelID", "providerID", "mode",
+                          "agent", "path", "cost", "tokens"}}
+
+
+def one_file_has_what_older_versions_did_not_write(work):
+    """OpenCode 0.1 wrote neither a slug nor agents, nor the parents of answers."""
+    home = work + "/home"
+    made = {"time": {"created": 1767323045000, "updated": 1767323045000}}
+    write(home + "/storage/session/global/" + SES + ".json",
+          {"id": SES, "version": "0.1.0", "title": "Old", "directory": "/p", **made})
+    for number, role in enumerate(("user", "assistant")):
+        write("%s/storage/message/%s/%s.json" % (home, SES, message_id(number)),
+              {"id": message_id(number), "sessionID": SES, "role": role, "mode": "plan", **made})
+        os.makedirs(home + "/storage/part/" + message_id(number))
+        opencode_parts(home, number, {"type": "text", "text": role},
+                       *[{"type": "step-finish", "cost": 1}] * number)
+    place = Place(work, lambda _: home)
+    session = json.loads(run("agentwal", "--store", place.store, "export", "--dialect",
+                             "opencode", "--session", SES, "--stdout"))
+    user, answer = session["messages"]
+    assert REQUIRED["session"] <= set(session["info"]), session
+    assert REQUIRED["user"] <= set(user["info"]), user
+    assert REQUIRED["assistant"] <= set(answer["info"]), answer
+    assert answer["info"]["parentID"] == user["info"]["id"], answer
+    assert answer["info"]["mode"] == "plan" and session["info"]["version"] == "0.1.0"
+    assert "reason" not in answer["parts"][0] and answer["parts"][1]["reason"] == "stop", answer
+
+
 def client_goes_on_in_documents(work):
     """OpenCode 1.0 writes its turns as new documents, and a rename into the
     session's. Both are the session's, and no export writes over them before
@@ -535,6 +566,7 @@ def main():
                  compactions_of_the_client_are_known,
                  client_follows_the_documents, titles_are_carried,
                  storage_is_one_file_on_standard_output,
+                 one_file_has_what_older_versions_did_not_write,
                  client_goes_on_in_documents,
                  client_renames_and_goes_on_in_documents, forks_are_listed,
                  no_two_sessions_share_an_id,

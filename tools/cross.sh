@@ -152,7 +152,7 @@ build_lz4() {
 build_z() {
     local from
     from=$(source_of zlib)
-    archive z '-DHAVE_UNISTD_H -DHAVE_STDARG_H -D_LARGEFILE64_SOURCE=1' "$from"/*.c
+    archive z '-Dfdopen=fdopen -DHAVE_UNISTD_H -DHAVE_STDARG_H -D_LARGEFILE64_SOURCE=1' "$from"/*.c
     cp "$from/zlib.h" "$from/zconf.h" "$prefix/include"
 }
 

@@ -7,8 +7,6 @@
 #include "tests/sim/sched/sched.h"
 
 #include <dlfcn.h>
-#include <sanitizer/asan_interface.h>
-#include <sanitizer/common_interface_defs.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -26,6 +24,8 @@
 #include "tests/sim/sched/internal.h"
 
 #if WITH_ADDRESS_SANITIZER
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
 #endif
 
 enum {

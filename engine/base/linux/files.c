@@ -23,6 +23,17 @@
 #include "engine/base/linux/storage.h"
 #include "engine/base/system.h"
 
+/* What the headers of the kernel have, and those of musl do not. */
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ  22
+#define MADV_POPULATE_WRITE 23
+#endif
+#ifndef STATX_ATTR_IMMUTABLE
+#define STATX_ATTR_IMMUTABLE  0x10
+#define STATX_ATTR_APPEND     0x20
+#define STATX_ATTR_MOUNT_ROOT 0x2000
+#endif
+
 /* --- file systems ------------------------------------------------------- */
 
 /* `network` includes cluster file systems, folders that a virtual machine's
@@ -335,9 +346,39 @@ int64_t wal__system_changed_ns(const struct stat *stat)
 
 /* --- maps --------------------------------------------------------------- */
 
+static pthread_once_t advice_once = PTHREAD_ONCE_INIT;
+static bool takes_advice;
+
+/* No kernel has the advice -1. */
+static void try_advice(void)
+{
+    size_t size = (size_t)sysconf(_SC_PAGESIZE);
+    void *page = mmap(NULL, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    takes_advice = page != MAP_FAILED && madvise(page, size, -1) != 0;
+    if (page != MAP_FAILED) {
+        (void)munmap(page, size);
+    }
+}
+
+bool wal__linux_takes_advice(void)
+{
+    return pthread_once(&advice_once, try_advice) == 0 && takes_advice;
+}
+
+/* madvise(2), where it is one. */
+static int advise(void *at, size_t size, int advice)
+{
+    if (!wal__linux_takes_advice()) {
+        errno = EINVAL;
+        return -1;
+    }
+    return madvise(at, size, advice);
+}
+
 int wal__system_populate(const void *at, size_t size)
 {
-    int result = madvise((void *)(uintptr_t)at, size, MADV_POPULATE_READ);
+    int result = advise((void *)(uintptr_t)at, size, MADV_POPULATE_READ);
 
     if (result < 0 && (errno == EINVAL || errno == ENOMEM)) {
         errno = ENOTSUP; /* Linux before 5.14 */
@@ -347,7 +388,7 @@ int wal__system_populate(const void *at, size_t size)
 
 int wal__system_populate_writable(void *at, size_t size)
 {
-    return madvise(at, size, MADV_POPULATE_WRITE);
+    return advise(at, size, MADV_POPULATE_WRITE);
 }
 
 void wal__system_evict(void *at, size_t size)

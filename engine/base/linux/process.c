@@ -10,7 +10,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
-#include <malloc.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -26,7 +25,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
 #include "engine/base/descriptor.h"
+#include "engine/base/linux/storage.h"
 #include "engine/base/system.h"
 #include "format/bytes/assert.h"
 
@@ -119,7 +123,7 @@ static void init_cached_pid(void)
     if (page == MAP_FAILED) {
         return;
     }
-    if (madvise(page, size, MADV_WIPEONFORK) != 0) {
+    if (!wal__linux_takes_advice() || madvise(page, size, MADV_WIPEONFORK) != 0) {
         (void)munmap(page, size);
         return;
     }
@@ -339,7 +343,9 @@ void wal__system_mutex_init(pthread_mutex_t *mutex)
     pthread_mutexattr_t attributes;
 
     (void)pthread_mutexattr_init(&attributes);
+#ifdef __GLIBC__
     (void)pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_ADAPTIVE_NP);
+#endif
     (void)pthread_mutex_init(mutex, &attributes);
     (void)pthread_mutexattr_destroy(&attributes);
 }
@@ -349,7 +355,9 @@ void wal__system_rwlock_init(pthread_rwlock_t *lock)
     pthread_rwlockattr_t attributes;
 
     (void)pthread_rwlockattr_init(&attributes);
+#ifdef __GLIBC__
     (void)pthread_rwlockattr_setkind_np(&attributes, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+#endif
     (void)pthread_rwlock_init(lock, &attributes);
     (void)pthread_rwlockattr_destroy(&attributes);
 }
@@ -474,8 +482,12 @@ void wal__system_wipe(void *data, size_t size)
 
 void wal__system_limit_heap(size_t returned_size)
 {
+#ifdef __GLIBC__
     (void)mallopt(M_MMAP_THRESHOLD, (int)returned_size);
     (void)mallopt(M_ARENA_MAX, 2);
+#else
+    (void)returned_size; /* other heaps have no arenas, and return what is large */
+#endif
 }
 
 bool wal__system_put(FILE *file, const void *data, size_t size)

@@ -1,6 +1,6 @@
 /*
  * storage.h - what a file system is, by its magic number in statfs(2), and by the table of mounts
- * where that number is not its. In files.c. Any thread.
+ * where that number is not its; and whether the kernel is one. In files.c. Any thread.
  */
 #ifndef AGENTWAL_ENGINE_BASE_LINUX_STORAGE_H
 #define AGENTWAL_ENGINE_BASE_LINUX_STORAGE_H
@@ -31,5 +31,9 @@ enum wal__storage wal__file_system_storage(uint32_t magic, dev_t device, const c
  * store to a map of the file does not raise SIGBUS on a full disk. Unknown file systems may need
  * some. */
 bool wal__file_system_writes_in_place(uint32_t magic);
+
+/* Returns whether madvise(2) does what it is called for. Emulators of Linux (qemu-user, by which
+ * containers of another processor run) return 0 for any advice, and do nothing. */
+bool wal__linux_takes_advice(void);
 
 #endif

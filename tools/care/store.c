@@ -331,7 +331,7 @@ struct stats {
 
 static const char *state_text(const struct wal_store_info *info)
 {
-    return info->status == WAL_OK ? "It takes appends." : wal_status_text(info->status);
+    return info->status == WAL_OK ? "writable" : wal_status_text(info->status);
 }
 
 static enum wal_status write_object(const struct stats *stats, const char *uuid,
@@ -398,8 +398,7 @@ static enum wal_status print_summary(const struct cli *cli, struct stats *stats,
         print_labelled("Files", info->pack_bytes, info->pack_disk_bytes, info->pack_segments);
     }
     printf("%-12s number %" PRIu64 "\n", "Last record", info->last_sequence);
-    printf("%-12s %s\n%-12s %s\n", "End of log", tail_name(info->tail), "Status",
-           info->status == WAL_OK ? "writable" : state_text(info));
+    printf("%-12s %s\n%-12s %s\n", "End of log", tail_name(info->tail), "Status", state_text(info));
     care_space_print(cli, &stats->space, false);
     costs_print(cli, &stats->costs);
     return claims_print(cli, stats->claims, error);

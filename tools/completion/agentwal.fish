@@ -291,7 +291,7 @@ complete -c agentwal -n '__fish_seen_subcommand_from rewind' -a '(__agentwal_ses
 complete -c agentwal -n '__fish_seen_subcommand_from rewind' -F
 complete -c agentwal -n '__fish_seen_subcommand_from check' -l jobs -x -d 'read with N threads; one per processor without it'
 complete -c agentwal -n '__fish_seen_subcommand_from check' -l remote -x -d 'read what the remote, or that of the store, has instead'
-complete -c agentwal -n '__fish_seen_subcommand_from check' -l store-id -x -d '--remote: which store, where the remote has several'
+complete -c agentwal -n '__fish_seen_subcommand_from check' -l store-id -x -d '--remote: which store, if the remote has several'
 complete -c agentwal -n '__fish_seen_subcommand_from check' -F
 complete -c agentwal -n '__fish_seen_subcommand_from salvage' -l jobs -x -d 'read with N threads; one per processor without it'
 complete -c agentwal -n '__fish_seen_subcommand_from salvage' -F

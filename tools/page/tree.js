@@ -21,7 +21,7 @@ class Tree {
     this.heads = [];
     this.node = el('div', { class: 'treepane' },
       el('div', { class: 'panetop' }, this.headsNode = el('div', { class: 'heads' }),
-        el('label', {}, this.box, ' only turns of the user')),
+        el('label', {}, this.box, ' user messages only')),
       this.list.node);
     this.clear();
   }

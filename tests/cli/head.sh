@@ -31,7 +31,8 @@ same c "$(agentwal head s main)" "the head main"
 agentwal head --json s main |
     json 'rows == [{"name": "main", "entryId": "c"}]'
 code 1 agentwal head s try
-same "" "$(agentwal head s try d --note 'to be tried')" "a new head"
+code 0 agentwal head s try d --note 'to be tried'
+[ ! -s "$work/stdout" ] || fail "a new head has no former entry"
 same d "$(agentwal head s try b)" "the former entry of a head"
 agentwal head --json s try d |
     json 'rows == [{"name": "try", "entryId": "d", "previous": "b"}]'

@@ -452,8 +452,18 @@ static int open_found(const struct cli *cli, struct wal_store *store, const char
     return cli_report(cli, name, wal_session_open(store, cli_slice(id), session, cli->error));
 }
 
-/* Collects the sessions whose id begins or ends with the name. A command that would affect another
- * session when it is repeated gets endings only. */
+/* Whether the id is that of a subagent of a session that has the name, too. */
+static bool is_below(const char *name, struct wal_slice id)
+{
+    static const char mark[] = "~agent-";
+    const char *at = memmem(id.data, (size_t)id.size, mark, sizeof(mark) - 1);
+
+    return at != NULL && (size_t)(at - (const char *)id.data) >= strlen(name);
+}
+
+/* Collects the sessions whose id begins or ends with the name; a beginning of a session is not one
+ * of its subagents. A command that would affect another session when it is repeated gets endings
+ * only. */
 static enum wal_status match_sessions(struct wal_store *store, struct cli_match *match,
                                       bool is_whole, uint32_t flags, struct wal_error *error)
 {
@@ -468,7 +478,9 @@ static enum wal_status match_sessions(struct wal_store *store, struct cli_match 
 
         for (cli_sessions_open(&list, store, pass == 0 ? &by_prefix : &all, error);
              cli_sessions_next(&list);) {
-            cli_match_add(match, list.info.id);
+            if (pass > 0 || !is_below(match->name, list.info.id)) {
+                cli_match_add(match, list.info.id);
+            }
         }
         if (list.status != WAL_OK) {
             return list.status;

@@ -74,7 +74,8 @@ static void print_entry(const struct cli *cli, const struct head_request *reques
     struct wal__json_out json;
 
     if (!cli->json) {
-        puts(entry);
+        fputs(entry, stdout);
+        fputs(entry[0] != '\0' ? "\n" : "", stdout);
         return;
     }
     cli_json_begin(&json);

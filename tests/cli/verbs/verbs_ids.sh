@@ -48,6 +48,16 @@ code 1 agentwal show 01a2
 grep -q 'matches 7 sessions, for example: ' stderr || fail "seven candidates"
 same 5 "$(grep -o '01a2[0-9-]' stderr | grep -c .)" "at most five are named"
 
+# The beginning of a session is also that of its subagents.
+agentwal create --id 'beef-1~agent-a1' >/dev/null
+code 0 agentwal show --json beef
+json 'rows[0]["sessionId"] == "beef-1~agent-a1"' stdout
+agentwal create --id beef-1 >/dev/null
+code 0 agentwal show --json beef
+json 'rows[0]["sessionId"] == "beef-1"' stdout
+code 0 agentwal show --json beef-1~a
+json 'rows[0]["sessionId"] == "beef-1~agent-a1"' stdout
+
 # Deleting again must not delete another session: no beginnings, and no ending
 # that is likely to be that of another one.
 code 1 agentwal delete 01a2-

@@ -503,7 +503,7 @@ bool wal__message_find_note(struct wal__json_span payload, struct wal__json_toke
         m[i] = (struct wal__json_member){.parent = names[i].parent, .key = names[i].key};
     }
     if (wal__json_members(payload.data, payload.size, m, COUNT + 1, NULL) != WAL__JSON_OK ||
-        is_text(&m[COUNT], "queue-operation")) {
+        is_text(&m[COUNT], "queue-operation") || is_text(&m[COUNT], "turn_context")) {
         return false;
     }
     for (size_t i = 0; i < COUNT; i++) {

@@ -110,7 +110,7 @@ void wal__message_visit_result(const struct wal__json_token *result, wal__messag
                                void *ctx);
 
 /* Finds the text of a payload that is not a message: a summary, a text, a content or a name; *key
- * is which. */
+ * is which. It is what a client shows: a part of kind NOTE. */
 bool wal__message_find_note(struct wal__json_span payload, struct wal__json_token *note,
                             const char **key);
 

@@ -15,7 +15,7 @@ call='{"type":"toolCall","name":"bash","arguments":{"x":1}}'
 {
     entry a message '' '{"role":"user","content":"hello \u001b[31m there"}'
     entry b message '' "{\"role\":\"assistant\",\"content\":[$text,$call]}"
-    entry c note '' '{"text":"a note"}'
+    entry c note '' '{"text":"a \u001b[1mnote\u001b[22;39m"}'
     entry d message ',"parentId":"b"' '{"role":"user","content":"other way"}'
 } | agentwal append s >/dev/null
 
@@ -80,7 +80,7 @@ walcat --text "$store" s >"$work/text"
 grep -q '^user  ' "$work/text" || fail "role"
 grep -q '^answer$' "$work/text" || fail "text of a block"
 grep -q 'bash' "$work/text" || fail "tool call"
-grep -q 'a note' "$work/text" || fail "note"
+grep -qx 'a note' "$work/text" || fail "note"
 if grep -q "$(printf '\033')" "$work/text"; then
     fail "an escape sequence was not escaped"
 fi

@@ -706,7 +706,7 @@ static void put_name(struct shown *shown, const struct wal_entry *entry,
  * shows what this one does. */
 static void parts(struct shown *shown, const struct wal_entry *entry, bool is_repeated)
 {
-    struct wal__message_part note = {.kind = WAL__PART_TEXT};
+    struct wal__message_part note = {.kind = WAL__PART_NOTE};
     struct wal__json_span payload;
     struct wal__message message;
     const char *key;
@@ -834,7 +834,7 @@ static void preview_part(void *ctx, const struct wal__message_part *part)
 
 static void join_preview(struct wal__buf *joined, const struct wal_entry *entry, bool hides_results)
 {
-    struct wal__message_part note = {.kind = WAL__PART_TEXT};
+    struct wal__message_part note = {.kind = WAL__PART_NOTE};
     struct wal__json_span payload;
     struct wal__message message;
     const char *role = shown_role(entry);

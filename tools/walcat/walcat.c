@@ -597,7 +597,7 @@ static void put_text(const struct wal_entry *entry, const struct shown_subagents
 {
     struct writer writer = {.file = stdout, .columns = 0, .subagents = subagents};
     struct wal__json_span object;
-    struct wal__json_token note;
+    struct wal__message_part note = {.kind = WAL__PART_NOTE};
     struct wal__message message;
     const char *key;
 
@@ -618,13 +618,13 @@ static void put_text(const struct wal_entry *entry, const struct shown_subagents
         putchar('\n');
         wal__message_visit(&message, put_part, &writer);
         putchar('\n');
-    } else if (wal__message_find_note(object, &note, &key)) {
+    } else if (wal__message_find_note(object, &note.text, &key)) {
         putchar('[');
         cli_print_text(stdout, entry->type, 0, false);
         printf("]  ");
         put_time(entry);
         putchar('\n');
-        put_string(&writer, &note);
+        put_part_text(&writer, &note, &note.text);
         printf("\n\n");
     }
 }
@@ -647,7 +647,7 @@ static void put_preview(FILE *file, const struct wal_entry *entry, size_t column
 {
     struct writer writer = {.file = file, .columns = columns};
     struct wal__json_span object;
-    struct wal__json_token note;
+    struct wal__message_part note = {.kind = WAL__PART_NOTE};
     struct wal__message message;
     const char *key;
 
@@ -662,9 +662,9 @@ static void put_preview(FILE *file, const struct wal_entry *entry, size_t column
         put_author(&writer, &message);
         put_literal(&writer, ": ");
         wal__message_visit(&message, put_part, &writer);
-    } else if (wal__message_find_note(object, &note, &key)) {
+    } else if (wal__message_find_note(object, &note.text, &key)) {
         fputs("  ", file);
-        put_string(&writer, &note);
+        put_part_text(&writer, &note, &note.text);
     }
 }
 

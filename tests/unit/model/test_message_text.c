@@ -239,6 +239,7 @@ TEST(message_text__queued_prompts_are_messages)
         ATTACHMENT("\"hook_success\",\"prompt\":\"p\",\"commandMode\":\"prompt\""),
         "{\"type\":\"attachment\",\"attachment\":7}",
         "{\"type\":\"queue-operation\",\"operation\":\"remove\",\"content\":\"p\"}",
+        "{\"type\":\"turn_context\",\"payload\":{\"model\":\"m\",\"summary\":\"auto\"}}",
         "{\"type\":\"queue-operation\",\"operation\":\"dequeue\"}",
         "{\"type\":\"queue-operation\",\"operation\":\"enqueue\",\"content\":[\"p\"]}",
     };

@@ -132,7 +132,7 @@ deps_install() {
         [ -t 0 ] || as_root+=(-n)
     fi
     if ! deps_command apt-get; then
-        deps_give_up "apt-get is not available" "${missing[@]}"
+        deps_give_up "they are not found, and apt-get is not there" "${missing[@]}"
     fi
     if [ "${#as_root[@]}" -ne 0 ] &&
         ! { deps_command sudo && "${as_root[@]}" true; }; then
@@ -157,10 +157,26 @@ deps_install() {
 
 # deps_give_up REASON PACKAGE...
 deps_give_up() {
-    local reason=$1
+    local reason=$1 column=1 command='apt-get install' names=() name
     shift
-    printf '%s: missing packages: %s\n' "${0##*/}" "$*" >&2
-    printf '%s: %s; try: apt-get install %s\n' "${0##*/}" "$reason" "$*" >&2
+    if ! deps_command apt-get; then
+        if deps_command dnf; then
+            column=2 command='dnf install'
+        elif deps_command pacman; then
+            column=3 command='pacman -S'
+        elif deps_command apk; then
+            column=4 command='apk add'
+        elif deps_command brew; then
+            column=5 command='brew install'
+        fi
+    fi
+    for name; do
+        mapfile -t -O "${#names[@]}" names < <(awk -v debian="$name" -v column="$column" \
+            '$1 == debian { found = 1; if ($column != "-") print $column }
+             END { if (!found) print debian }' "${BASH_SOURCE[0]%/*}/packages.txt")
+    done
+    printf '%s: missing packages: %s\n' "${0##*/}" "${names[*]}" >&2
+    printf '%s: %s; try: %s %s\n' "${0##*/}" "$reason" "$command" "${names[*]}" >&2
     exit 3
 }
 

@@ -108,6 +108,30 @@ reports "not found: lz4 (Debian: liblz4-dev), zlib (Debian: zlib1g-dev), \
 libcrypto (Debian: libssl-dev), zstd (Debian: libzstd-dev). On Debian or \
 Ubuntu: apt-get install liblz4-dev zlib1g-dev libssl-dev libzstd-dev"
 
+# On another system, its own command and names; those of scripts too.
+! configure no_lz4 -DAGENTWAL_INSTALLER=/usr/bin/dnf || fail 'succeeds without lz4'
+reports 'lz4 (Debian: liblz4-dev). On this system: dnf install lz4-devel'
+! configure none -DAGENTWAL_INSTALLER=/sbin/apk || fail 'succeeds without libraries'
+reports 'On this system: apk add lz4-dev zlib-dev openssl-dev zstd-dev'
+mkdir fedora
+ln -s "$(command -v awk)" "$(command -v bash)" fedora
+ln -s bash fedora/dnf
+# shellcheck disable=SC2016  # for the other shell
+! PATH=$PWD/fedora bash -c '. "$1"; deps_give_up "they are missing" libssl-dev gcc' \
+    "$PWD/name" "$AGENTWAL_SOURCE/tools/deps.sh" 2>configure.log || fail 'gives no error'
+reports 'name: they are missing; try: dnf install openssl-devel gcc'
+
+# For a processor of 32 bits, and for a big-endian one.
+one_archive=-DCMAKE_TRY_COMPILE_TARGET_TYPE=STATIC_LIBRARY # no program can be linked
+rm -rf out
+! configure base -DCMAKE_C_FLAGS=-m32 $one_archive || fail '32 bits suffice'
+reports 'agentwal needs a processor of 64 bits, and a compiler for one'
+rm -rf out
+! configure base -DCMAKE_C_COMPILER=clang-14 $one_archive \
+    -DCMAKE_C_COMPILER_TARGET=powerpc64-linux-gnu || fail 'big-endian suffices'
+reports 'agentwal needs a little-endian processor'
+rm -rf out
+
 # Part of another project, which links either library and has no tests.
 mkdir parent
 cat >parent/CMakeLists.txt <<LISTS

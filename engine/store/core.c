@@ -173,9 +173,9 @@ static enum wal_status check_storage(const struct wal__core *core, uint32_t flag
     }
     if (storage == WAL__STORAGE_SHARED) {
         return wal__fail_at(error, WAL_ENETWORK, 0, core->env.root, 0,
-                            "the store is on %s, where locks and maps are not "
-                            "reliable; set WAL_OPEN_NETWORK_FS to open it "
-                            "anyway",
+                            "the store is on %s, where locks and maps are not reliable: keep it "
+                            "on a disk of this machine, or in a volume of the container; set "
+                            "WAL_OPEN_NETWORK_FS to open it anyway",
                             name);
     }
     return WAL_OK;

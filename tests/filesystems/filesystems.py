@@ -270,6 +270,7 @@ def on_disk(folder, program, make, options, source, seconds):
     disk = Disk(folder, program, make, options)
     store = os.path.join(disk.mount_point, "store")
     disk.mount()
+    refused = agentwal(os.path.join(disk.served, "store"), "init")
     try:
         wrong = kills(store, source, seconds)
         shutil.rmtree(store)
@@ -277,6 +278,8 @@ def on_disk(folder, program, make, options, source, seconds):
         shutil.rmtree(store)
         wrong += quickstart(disk.mount_point)
         wrong += fill(disk.mount_point, store, source)
+        if refused.returncode == 0 or "is on fuse.lossy_disk" not in refused.stdout:
+            wrong.append("a store on FUSE: " + refused.stdout)
     finally:
         disk.unmount()
     return wrong

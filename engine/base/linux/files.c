@@ -16,6 +16,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <sys/utsname.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -116,7 +117,7 @@ static bool read_mount(FILE *table, dev_t *device, enum wal__storage *storage, c
     if (!read_word(table, word)) {
         return false;
     }
-    if (strcmp(word, "9p") == 0) {
+    if (strcmp(word, "9p") == 0 || strcmp(word, "virtiofs") == 0 || strncmp(word, "fuse", 4) == 0) {
         *storage = WAL__STORAGE_SHARED;
         memcpy(name, word, sizeof(word));
     }
@@ -138,7 +139,7 @@ enum wal__storage wal__file_system_storage(uint32_t magic, dev_t device, const c
     const char *known = wal__file_system_name(magic, &network);
     FILE *table = NULL;
 
-    if (!network && major(device) == 0) {
+    if (major(device) == 0) {
         table = fopen(mounts != NULL ? mounts : "/proc/self/mountinfo", "re");
     }
     if (table != NULL) {
@@ -174,10 +175,16 @@ bool wal__file_system_writes_in_place(uint32_t magic)
            (strcmp(name, "ext4") == 0 || strcmp(name, "xfs") == 0 || strcmp(name, "tmpfs") == 0);
 }
 
+bool wal__kernel_is_wsl1(const char *release)
+{
+    return strstr(release, "-Microsoft") != NULL;
+}
+
 int wal__system_storage(const char *path, enum wal__storage *storage, char *name)
 {
     struct statfs fs;
     struct stat st;
+    struct utsname system;
     int result;
 
     WAL__RETRY_EINTR(result, statfs(path, &fs));
@@ -186,6 +193,10 @@ int wal__system_storage(const char *path, enum wal__storage *storage, char *name
     }
     if (result == 0) {
         *storage = wal__file_system_storage((uint32_t)fs.f_type, st.st_dev, NULL, name);
+    }
+    if (result == 0 && uname(&system) == 0 && wal__kernel_is_wsl1(system.release)) {
+        *storage = WAL__STORAGE_SHARED;
+        (void)snprintf(name, NAME_SIZE, "WSL 1");
     }
     return result;
 }

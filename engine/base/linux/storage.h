@@ -21,11 +21,15 @@ const char *wal__file_system_name(uint32_t magic, bool *network);
  * of the file system to name[32].
  *
  * A device without a disk is looked up in the table of mounts, a file of mountinfo(5); NULL is that
- * of this process. 9p reports the number of the file system that its server uses, and an overlay
- * does not report that it ignores syncs. Without the table, the number decides.
+ * of this process. 9p reports the number of the file system that its server uses, FUSE not what
+ * serves it, and an overlay not that it ignores syncs. Without the table, the number decides.
  */
 enum wal__storage wal__file_system_storage(uint32_t magic, dev_t device, const char *mounts,
                                            char *name);
+
+/* Returns whether the release of a kernel, as uname(2) reports it, is of the first version of the
+ * Windows Subsystem for Linux: its locks do not exclude. That of the second is Linux. */
+bool wal__kernel_is_wsl1(const char *release);
 
 /* Returns whether bytes of a file that are written need no space when they are written again: a
  * store to a map of the file does not raise SIGBUS on a full disk. Unknown file systems may need

@@ -235,6 +235,8 @@ static const char mounts[] = "22 27 0:21 / /proc rw,relatime - proc proc rw\n"
                              "41 35 254:3 / /disk rw - 9p host rw\n"
                              "43 35 0:47 / /m rw - overlay overlay rw,uuid=on,fsync=volatile\n"
                              "44 35 0:48 / /m rw - overlay overlay rw,uuid=on,fsync=auto\n"
+                             "45 35 0:49 / /m rw - fuse.sshfs host:/ rw,user_id=0\n"
+                             "46 35 0:50 / /m rw - virtiofs share rw\n"
                              "42 35 0:45 / /cut rw -";
 
 TEST_WITH(io_posix__mounts_decide_where_numbers_do_not, enter, leave)
@@ -255,7 +257,10 @@ TEST_WITH(io_posix__mounts_decide_where_numbers_do_not, enter, leave)
         {0x01021994, 0, 43, WAL__STORAGE_LOCAL, "tmpfs"},
         {0x9123683E, 0, 44, WAL__STORAGE_LOCAL, "btrfs"},
         {0xEF53, 254, 3, WAL__STORAGE_LOCAL, "ext4"},
-        {0x6969, 0, 42, WAL__STORAGE_SHARED, "nfs"},
+        {0x6969, 0, 43, WAL__STORAGE_SHARED, "nfs"},
+        {0x65735546, 0, 49, WAL__STORAGE_SHARED, "fuse.sshfs"},
+        {0x65735546, 0, 50, WAL__STORAGE_SHARED, "virtiofs"},
+        {0x65735546, 0, 51, WAL__STORAGE_SHARED, "fuse"},
         {0xEF53, 0, 45, WAL__STORAGE_LOCAL, "ext4"},
         {0xEF53, 0, 46, WAL__STORAGE_LOCAL, "ext4"},
     };
@@ -275,6 +280,13 @@ TEST_WITH(io_posix__mounts_decide_where_numbers_do_not, enter, leave)
     assert_int_equal(wal__file_system_storage(0xEF53, makedev(0, 40), "missing", name),
                      WAL__STORAGE_LOCAL);
     assert_string_equal(name, "ext4");
+}
+
+TEST_WITH(io_posix__first_wsl_is_known_by_its_release, enter, leave)
+{
+    assert_true(wal__kernel_is_wsl1("4.4.0-22621-Microsoft"));
+    assert_false(wal__kernel_is_wsl1("5.15.167.4-microsoft-standard-WSL2"));
+    assert_false(wal__kernel_is_wsl1("6.1.0-28-amd64"));
 }
 
 /* -------------------------------------------- clocks, identity, chance --- */

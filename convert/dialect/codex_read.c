@@ -264,7 +264,7 @@ static bool read_content(struct decoder *decoder, struct wal__json_token value)
 
 /* --- items --------------------------------------------------------------- */
 
-/* Marks messages that the client inserts before a user's as meta. */
+/* Marks messages that the client inserts among a user's as meta. */
 static void classify_meta(struct wal__model_item *item)
 {
     static const struct {
@@ -274,6 +274,10 @@ static void classify_meta(struct wal__model_item *item)
         {"<environment_context>", "\"environment_context\""},
         {"<user_instructions>", "\"user_instructions\""},
         {"# AGENTS.md instructions", "\"user_instructions\""},
+        {"<turn_aborted>", "\"turn_aborted\""},
+        {"<user_shell_command>", "\"user_shell_command\""},
+        {"<subagent_notification>", "\"subagent_notification\""},
+        {"<skill>", "\"skill\""},
     };
 
     if (item->block_count == 0 || item->blocks[0].kind != WAL__BLOCK_TEXT) {

@@ -596,6 +596,16 @@ static bool pass_tagged(const struct visit *visit, const struct wal__json_token 
     return is_tagged;
 }
 
+/* Whether a text is what Codex sends of the files with instructions. */
+static bool is_of_instructions(struct wal__json_span text)
+{
+    static const char begin[] = "\"# AGENTS.md instructions";
+    static const char tag[] = "<INSTRUCTIONS>";
+
+    return text.size >= sizeof(begin) && memcmp(text.data, begin, sizeof(begin) - 1) == 0 &&
+           memmem(text.data, text.size, tag, sizeof(tag) - 1) != NULL;
+}
+
 /* Passes a text, as it is or as the parts of a user's. */
 static void pass_message_text(const struct visit *visit, struct wal__message_part part)
 {
@@ -603,7 +613,8 @@ static void pass_message_text(const struct visit *visit, struct wal__message_par
         if (pass_tagged(visit, &part.text)) {
             return;
         }
-        part.kind = visit->is_meta ? WAL__PART_NOTE : WAL__PART_TEXT;
+        part.kind =
+            visit->is_meta || is_of_instructions(part.text.span) ? WAL__PART_NOTE : WAL__PART_TEXT;
     }
     visit->each(visit->ctx, &part);
 }

@@ -155,6 +155,9 @@ def codex(root):
     legacy = [
         header(0, 1),
         message(1, "user", "<environment_context>\n<cwd>/srv</cwd>\n</environment_context>"),
+        message(1, "user", "# AGENTS.md instructions for /srv/tool\n\n<INSTRUCTIONS>\nBe exact."
+                "\n</INSTRUCTIONS>", "<environment_context>\n<cwd>/srv</cwd>\n"
+                "</environment_context>"),
         message(2, "user", "A prompt"),
         line(2, "event_msg", type="user_message", message="A prompt", images=[]),
         line(3, "event_msg", type="agent_message", message="I look."),
@@ -169,7 +172,13 @@ def codex(root):
         line(9, "event_msg", type="user_message", message="A second prompt", images=[]),
         message(9, "user", "A second prompt"),
         line(10, "event_msg", type="agent_message", message="Done with all."),
-        message(10, "assistant", "Done with all.")]
+        message(10, "assistant", "Done with all."),
+        message(11, "user", "<turn_aborted>\nThe turn was interrupted.\n</turn_aborted>"),
+        message(12, "user", "<user_shell_command>\n<command>\nls\n</command>\n<result>\n"
+                "Exit code: 0\n</result>\n</user_shell_command>"),
+        message(13, "user", "<skill>\n<name>x</name>\nHow to do it.\n</skill>"),
+        message(14, "user", "<subagent_notification>\n{\"agent_id\":\"a\"}\n"
+                "</subagent_notification>")]
     paginated = [
         header(0, 2, history_mode="paginated", history_base=None),
         completed(1, "UserMessage", "A prompt of a page"),

@@ -176,8 +176,10 @@ static void reset_page(struct wal__control *control)
 
     WAL__ASSERT(control->is_exclusive && control->holds_open_lock);
     control->lock_file_replaced = doubt != 0;
-    /* Before the ends: readers follow none of a page without it. */
+    /* Before the ends, which are reset as bytes: readers follow none of a page without it. A store
+     * alone would not keep a processor from storing those first. */
     atomic_store(&page->logs[0].is_recovered, 0);
+    atomic_thread_fence(memory_order_seq_cst);
     if (!live) {
         atomic_store(&page->magic, 0);
     }

@@ -5,6 +5,11 @@
  * Invariant: the page is valid only while a process holds the participant lock, and the page has
  * this boot's id, and the device and inode of LOCK.
  *
+ * Memory order: an access is seq_cst unless it says otherwise. The comment of a field, after
+ * "order:", says what its store has to follow and its load has to precede, so that the page is
+ * right on a processor that reorders (arm64). What is changed only under a lock byte is ordered by
+ * the kernel's lock, and what is only reported needs no order.
+ *
  * Threads: open, finish_open and close by one; the rest by any.
  */
 #ifndef AGENTWAL_ENGINE_LOG_CONTROL_H
@@ -34,7 +39,9 @@ enum wal__wait_queue {
 
 /* Where the waiters for one lock sleep: woken when the lock is released, or is no longer needed. */
 struct wal__wait_word {
-    _Atomic uint32_t word; /* a futex */
+    /* A futex. Order: raised after the lock is released; loaded before the lock is tried. */
+    _Atomic uint32_t word;
+    /* Order: raised before the lock is tried, loaded after it is released, both seq_cst. */
     _Atomic uint32_t waiters;
 };
 
@@ -51,26 +58,37 @@ enum wal__poison_kind {
 
 /* The page's part for one log. Ends are positions, and only rise while the page is in use. */
 struct wal__control_log {
-    /* End of the last published group; it also names the newest segment. */
+    /* End of the last published group; it also names the newest segment. Order: stored after the
+     * bytes before it, which are read after its load; stored before an eventcount is loaded. */
     _Atomic uint64_t written;
-    _Atomic uint64_t durable;             /* everything before it is synced */
-    _Atomic uint64_t syncing_pid;         /* of a running sync; 0: none */
-    _Atomic uint64_t closed_segment_id;   /* it takes no more groups */
-    _Atomic uint64_t indexed_tail_id;     /* a tail that has an index file */
-    _Atomic uint64_t epoch;               /* of the last process that joined */
-    _Atomic uint64_t last_appender_epoch; /* of the last writer */
-    _Atomic uint64_t poison;              /* kind << 32 | detail; 0: not poisoned */
-    _Atomic uint32_t sync_round;          /* takeovers of the sync lock */
-    _Atomic uint32_t append_holder;       /* process id, or 0 */
-    _Atomic uint64_t holder_start;        /* start time of append_holder */
-    _Atomic uint32_t rotation_waiting;    /* for the preallocation lock */
-    _Atomic uint32_t is_recovered;        /* of log 0: recovery is done */
-    _Atomic uint32_t prealloc_holder;     /* process id, or 0 */
-    _Atomic uint32_t sync_holder;         /* process id, or 0 */
-    _Atomic uint32_t open_syncing_pid;    /* of a running sync of OPEN; 0: none */
-    _Atomic uint32_t rewrites;            /* raised when compaction replaced segments */
+    /* Everything before it is synced. Order: raised after the sync. */
+    _Atomic uint64_t durable;
+    /* Of a running sync; 0: none. Order: set before the sync, cleared after durable or poison. */
+    _Atomic uint64_t syncing_pid;
+    _Atomic uint64_t closed_segment_id; /* it takes no more groups; order: append lock */
+    /* A tail that has an index file. Order: stored after the file has its name. */
+    _Atomic uint64_t indexed_tail_id;
+    _Atomic uint64_t epoch;               /* of the last process that joined; order: none */
+    _Atomic uint64_t last_appender_epoch; /* of the last writer; order: append lock */
+    /* kind << 32 | detail; 0: not poisoned. Order: set before syncing_pid is cleared. */
+    _Atomic uint64_t poison;
+    /* Takeovers of the sync lock. Order: loaded again after the byte of the round is locked. */
+    _Atomic uint32_t sync_round;
+    _Atomic uint32_t append_holder;    /* process id, or 0; reported */
+    _Atomic uint64_t holder_start;     /* start time of append_holder; reported */
+    _Atomic uint32_t rotation_waiting; /* for the preallocation lock; a hint */
+    /* Of log 0: recovery is done. Order: cleared before the ends are reset, set after all of the
+     * page is valid; a follower loads it after the ends. */
+    _Atomic uint32_t is_recovered;
+    _Atomic uint32_t prealloc_holder; /* process id, or 0; reported */
+    _Atomic uint32_t sync_holder;     /* process id, or 0; reported */
+    /* Of a running sync of OPEN; 0: none. Order: as syncing_pid. */
+    _Atomic uint32_t open_syncing_pid;
+    /* Raised when compaction replaced segments. Order: after the renames. A reader that sees it
+     * late reads the segments that it has open, which are right, and looks again under its lock. */
+    _Atomic uint32_t rewrites;
     /* Renames by compaction that were not synced: one is under way, or was cut short in this boot,
-     * or its sync failed. */
+     * or its sync failed. Order: raised before the rename, lowered after the sync. */
     _Atomic uint32_t unsynced_renames;
     uint32_t unused;
     struct wal__wait_word wait_words[WAL__WAIT_COUNT];
@@ -78,51 +96,57 @@ struct wal__control_log {
 
 /* The holder of a session claim. Diagnostic only; the lock byte is authoritative. */
 struct wal__control_claim {
-    _Atomic uint64_t start;           /* of the process; 0: the slot is free */
-    _Atomic uint64_t session_and_pid; /* session number << 32 | process id */
+    /* Of the process; 0: the slot is free. Order: taken before session_and_pid is set, and freed
+     * after it is cleared. */
+    _Atomic uint64_t start;
+    _Atomic uint64_t session_and_pid; /* session number << 32 | process id; order: see start */
 };
 
 /* The holder of the open lock, of the exclusive participant lock, or of the compaction lock.
  * Diagnostic only. */
 struct wal__lock_owner {
-    _Atomic uint64_t start;   /* of the process */
-    _Atomic uint32_t process; /* its id; 0: none */
+    _Atomic uint64_t start;   /* of the process; order: stored before its id, loaded after it */
+    _Atomic uint32_t process; /* its id; 0: none; order: see start */
     uint32_t reserved;
 };
 
 /* How far the log is shipped (wal__shipping_report). */
 struct wal__control_shipping {
-    _Atomic uint64_t sequence; /* everything up to it is stored elsewhere */
-    _Atomic uint32_t failures; /* raised by each failure to store more */
-    _Atomic int32_t status;    /* of the last failure */
-    _Atomic uint32_t word;     /* eventcount: odd while a thread sleeps */
+    /* Everything up to it is stored elsewhere. Order: stored before `word` is loaded. */
+    _Atomic uint64_t sequence;
+    _Atomic uint32_t failures; /* raised by each failure to store more; order: after status */
+    _Atomic int32_t status;    /* of the last failure; order: before failures */
+    /* Eventcount: odd while a thread sleeps. Order: made odd before the others are loaded. */
+    _Atomic uint32_t word;
     uint32_t unused;
 };
 
 struct wal__control_page {
-    _Atomic uint64_t magic; /* stored last */
+    _Atomic uint64_t magic; /* order: stored after, and loaded before, the identity */
     uint32_t version;
     uint32_t reserved;
     uint8_t boot_id[16];
     uint64_t device;
     uint64_t inode;
-    /* Of the ids below; 0: processes of several namespaces use the page. */
+    /* Of the ids below; 0: processes of several namespaces use the page. Order: open lock. */
     _Atomic uint64_t process_namespace;
     uint8_t rest[512 - 56]; /* the rest of a sector that is constant while in use */
     struct wal__control_log logs[WAL__LOG_COUNT];
     struct wal__control_claim claims[WAL__CLAIMS];
     /* Futex words, odd while a thread sleeps on them. A reset does not clear them: readers keep the
-     * page mapped and sleep until writers return. */
+     * page mapped and sleep until writers return. Order: made odd before the ends are loaded,
+     * loaded after an end is stored, both seq_cst, or a wake is lost. */
     _Atomic uint32_t eventcounts[WAL__LOG_COUNT][WAL__LOG_EVENT_COUNT];
     /* Valid also while the page is not. */
     struct wal__lock_owner open_lock_owner;
     struct wal__lock_owner exclusive_owner;
     struct wal__lock_owner compact_owner;
     /* Segments of the pack up to this id are condemned (wal__content_condemn); 0: none. The round
-     * rises with each compaction. */
+     * rises with each compaction. Order: the id is stored before the round; a guard loads the round
+     * again after it has locked the byte of it, and the id after that. */
     _Atomic uint64_t condemned_id;
     _Atomic uint32_t content_round;
-    /* 1: a wal__control_sync_directory failed in this boot. */
+    /* 1: a wal__control_sync_directory failed in this boot. Order: none, it is never cleared. */
     _Atomic uint32_t has_lost_names;
     struct wal__control_shipping shipping;
 };

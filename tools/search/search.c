@@ -253,6 +253,7 @@ static bool is_for_people(const struct printer *printer)
 
 static void print_around(void *ctx, const struct wal_entry *entry, bool is_hit)
 {
+    static const struct terminal plain; /* the hit has a style */
     struct printer *printer = ctx;
     struct wal_store *store = printer->print->store;
     enum wal_status status;
@@ -267,7 +268,7 @@ static void print_around(void *ctx, const struct wal_entry *entry, bool is_hit)
         if (is_hit) {
             put_style(printer, TERMINAL_STRONG);
         }
-        status = walcat_print_text(store, entry, NULL, &printer->error);
+        status = walcat_print_text(&plain, store, entry, NULL, &printer->error);
         if (is_hit) {
             put_style(printer, TERMINAL_PLAIN);
         }

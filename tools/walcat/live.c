@@ -416,7 +416,8 @@ static void process(struct printer *printer, const struct live_item *item)
         cli_print_name(stdout, cli_slice(item->session->id));
         terminal_put_style(cli->terminal, TERMINAL_PLAIN);
         putchar('\n');
-        status = walcat_print_text(printer->live->store, &item->entry, NULL, cli->error);
+        status =
+            walcat_print_text(cli->terminal, printer->live->store, &item->entry, NULL, cli->error);
     } else if (!cli->json) {
         print_item(printer, item);
     } else {

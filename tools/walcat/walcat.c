@@ -579,21 +579,27 @@ static void put_author(struct writer *writer, const struct wal__message *message
     }
 }
 
-/* The local time of an entry; a text that is no time as it is. */
-static void put_time(const struct wal_entry *entry)
+/* Ends a head with the local time of an entry; a text that is no time as it is. */
+static void put_time(const struct terminal *terminal, const struct wal_entry *entry)
 {
     int64_t ms = shown_entry_time(entry);
     char text[WHEN_SIZE];
 
+    terminal_put_style(terminal, TERMINAL_PLAIN);
+    fputs("  ", stdout);
+    terminal_put_style(terminal, TERMINAL_DIM);
     if (ms > 0) {
         when_text(ms, text);
         fputs(text, stdout);
     } else {
         cli_print_text(stdout, entry->timestamp, 0, false);
     }
+    terminal_put_style(terminal, TERMINAL_PLAIN);
+    putchar('\n');
 }
 
-static void put_text(const struct wal_entry *entry, const struct shown_subagents *subagents)
+static void put_text(const struct terminal *terminal, const struct wal_entry *entry,
+                     const struct shown_subagents *subagents)
 {
     struct writer writer = {.file = stdout, .columns = 0, .subagents = subagents};
     struct wal__json_span object;
@@ -605,31 +611,30 @@ static void put_text(const struct wal_entry *entry, const struct shown_subagents
         return;
     }
     if ((entry->flags & WAL_ENTRY_REDACTED) != 0) {
+        terminal_put_style(terminal, TERMINAL_STRONG);
         cli_print_text(stdout, entry->type, 0, false);
-        printf("  ");
-        put_time(entry);
-        putchar('\n');
+        put_time(terminal, entry);
         put_redaction(&writer, object);
         printf("\n\n");
     } else if (wal__message_find(object, &message)) {
+        terminal_put_style(terminal, TERMINAL_STRONG);
         put_author(&writer, &message);
-        printf("  ");
-        put_time(entry);
-        putchar('\n');
+        put_time(terminal, entry);
         wal__message_visit(&message, put_part, &writer);
         putchar('\n');
     } else if (wal__message_find_note(object, &note.text, &key)) {
+        terminal_put_style(terminal, TERMINAL_STRONG);
         putchar('[');
         cli_print_text(stdout, entry->type, 0, false);
-        printf("]  ");
-        put_time(entry);
-        putchar('\n');
+        putchar(']');
+        put_time(terminal, entry);
         put_part_text(&writer, &note, &note.text);
         printf("\n\n");
     }
 }
 
-enum wal_status walcat_print_text(struct wal_store *store, const struct wal_entry *entry,
+enum wal_status walcat_print_text(const struct terminal *terminal, struct wal_store *store,
+                                  const struct wal_entry *entry,
                                   const struct shown_subagents *subagents, struct wal_error *error)
 {
     struct wal_entry loaded = *entry;
@@ -637,7 +642,7 @@ enum wal_status walcat_print_text(struct wal_store *store, const struct wal_entr
     enum wal_status status = wal__entry_payload_load(NULL, store, &loaded, &memory, error);
 
     if (status == WAL_OK) {
-        put_text(&loaded, subagents);
+        put_text(terminal, &loaded, subagents);
     }
     free(memory);
     return status;
@@ -722,9 +727,11 @@ static void print(struct printer *printer, const struct wal_entry *entry)
     if (!printer->view->text) {
         status = cli_entry_write(&printer->json, store, entry, printer->cli->error);
     } else if (message != NULL) {
-        status = walcat_print_text(store, message, NULL, printer->cli->error);
+        status =
+            walcat_print_text(printer->cli->terminal, store, message, NULL, printer->cli->error);
     } else if (!cli_entry_is_repeated(printer->session, entry)) {
-        status = walcat_print_text(store, entry, &printer->subagents, printer->cli->error);
+        status = walcat_print_text(printer->cli->terminal, store, entry, &printer->subagents,
+                                   printer->cli->error);
     }
     if (status != WAL_OK) {
         snprintf(what, sizeof(what), "the entry %.*s", (int)entry->id.size,

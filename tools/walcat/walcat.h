@@ -33,7 +33,8 @@ struct shown_subagents;
 /* Prints one entry as readable text, with the subagents that it started, unless they are NULL:
  * nothing for an entry without text, a note for a redacted one. Fails if the payload cannot be
  * read. */
-enum wal_status walcat_print_text(struct wal_store *store, const struct wal_entry *entry,
+enum wal_status walcat_print_text(const struct terminal *terminal, struct wal_store *store,
+                                  const struct wal_entry *entry,
                                   const struct shown_subagents *subagents, struct wal_error *error);
 
 /* Prints two blanks and the beginning of an entry's text on the current line; nothing for an entry

@@ -92,7 +92,10 @@ def test_colour():
     assert "\x1b" not in on_terminal("list", "--no-color", PAGER="")
     text = on_terminal("tree", "main-one", PAGER="")
     assert "\x1b[32m" in text, repr(text)
-    for verb in (["list"], ["tree", "main-one"], ["show", "main-one"]):
+    text = on_terminal("cat", "--text", "main-one", PAGER="")
+    assert "\x1b[1muser\x1b[0m  \x1b[2m" in text, repr(text)
+    for verb in (["list"], ["tree", "main-one"], ["show", "main-one"],
+                 ["cat", "--text", "main-one"]):
         assert "\x1b" not in run(*verb), verb
 
 

@@ -1217,6 +1217,10 @@ static bool opencode_end(struct wal__model_writer *writer)
     }
     wal__json_out_member(out, "title", wal__model_or(session->title, "\"New session\""));
     opencode_write_time(out, "created", created, "updated", updated);
+    /* The client keeps it: what it goes on with is known by it. */
+    if (session->id.size > 0) {
+        wal__model_print(out, "'metadata':{'agentwal':%}", session->id);
+    }
     wal__json_out_close(out, '}');
     return true;
 }

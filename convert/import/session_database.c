@@ -641,6 +641,7 @@ static const struct {
     {.column = "metadata", .key = "metadata", .kind = JSON},
     {.column = "permission", .key = "permission", .kind = JSON},
     {.column = "revert", .key = "revert", .kind = JSON},
+    {.column = "metadata", .key = "metadata", .kind = JSON},
     {.column = "share_url", .key = "url", .parent = "share"},
     {.column = "summary_additions", .key = "additions", .parent = "summary"},
     {.column = "summary_deletions", .key = "deletions", .parent = "summary"},
@@ -756,6 +757,18 @@ static const char *copy_column(struct wal__session_database *database, sqlite3_s
                          : NULL;
 }
 
+/* Returns the session that was exported as this one. */
+static const char *find_origin(struct wal__session_database *database, sqlite3_stmt *row)
+{
+    struct wal__json_span metadata = column_bytes(row, column_of(row, "metadata"));
+    struct wal__json_member origin = {.key = "agentwal"};
+
+    return metadata.size > 0 &&
+                   wal__json_members(metadata.data, metadata.size, &origin, 1, NULL) == WAL__JSON_OK
+               ? wal__session_dir_origin(database->import, &origin)
+               : NULL;
+}
+
 static const char *copy_time(struct wal__session_database *database, sqlite3_stmt *row)
 {
     int column = column_of(row, "time_created");
@@ -823,6 +836,9 @@ enum wal_status wal__session_database_next(struct wal__session_database *databas
         group->is_subagent = group->parent != NULL;
         if (group->parent == NULL) {
             group->parent = copy_column(database, row, "fork_session_id");
+        }
+        if (group->parent == NULL) {
+            group->parent = find_origin(database, row);
         }
         group->created = copy_time(database, row);
     }

@@ -458,10 +458,26 @@ set_session(struct grouping *grouping, struct wal__session_dir_file *file, struc
     return group;
 }
 
+const char *wal__session_dir_origin(struct wal__import *import,
+                                    const struct wal__json_member *member)
+{
+    const char *id =
+        wal__string_copy(&import->arena.arena, wal__member_string(member), WAL__STRING_MAX);
+    struct wal_session *session = NULL;
+
+    if (id == NULL || import->store == NULL ||
+        wal_session_open(import->store, wal__slice_from_text(id), &session, NULL) != WAL_OK) {
+        return NULL;
+    }
+    wal_session_close(session);
+    return id;
+}
+
 static void set_group_info(struct wal__import *import, struct wal__session_dir_group *group,
                            const char *json, size_t size)
 {
     struct wal__json_member created = {.parent = "time", .key = "created"};
+    struct wal__json_member origin = {.parent = "metadata", .key = "agentwal"};
     int64_t ms = 0;
 
     group->cwd = session_dir_member(import, json, size, "directory");
@@ -469,6 +485,9 @@ static void set_group_info(struct wal__import *import, struct wal__session_dir_g
     group->project = session_dir_member(import, json, size, "projectID");
     group->parent = session_dir_member(import, json, size, "parentID");
     group->is_subagent = group->parent != NULL;
+    if (group->parent == NULL && wal__json_members(json, size, &origin, 1, NULL) == WAL__JSON_OK) {
+        group->parent = wal__session_dir_origin(import, &origin);
+    }
     if (wal__json_members(json, size, &created, 1, NULL) == WAL__JSON_OK &&
         created.value.kind == WAL__JSON_NUMBER &&
         wal__json_integer(created.value.span, &ms) == WAL__JSON_OK) {

@@ -93,6 +93,11 @@ enum wal_status wal__session_dir_list_files(struct wal__session_dir *dir,
 void wal__session_dir_group_single(struct wal__session_dir *dir);
 void wal__session_dir_group_storage(struct wal__session_dir *dir);
 
+/* Returns the id, in a member of OpenCode's session, of the one that was exported to the client as
+ * it; NULL: there is none, or not in the store. */
+const char *wal__session_dir_origin(struct wal__import *import,
+                                    const struct wal__json_member *member);
+
 /* If the file is an export of OpenCode's client, {info, messages:[{info, parts}]}, makes it the
  * only file of the directory and returns true. */
 bool wal__session_dir_read_exported(struct wal__session_dir *dir, const char *path);

@@ -231,6 +231,25 @@ def subagents():
     assert "subagent" not in metadata[top]["metadata"]
 
 
+def gone_on_with():
+    """A session of the store that the client imported is a fork of it."""
+    home = Home("gone_on_with")
+    db = Database(home.path, V1, "ALTER TABLE session ADD COLUMN metadata text")
+    home.run("create", "--id", "one", "--cwd", "/w")
+    home.run("append", "--user", "Count in cents.", "one")
+    file = json.loads(home.run("export", "--dialect", "opencode", "--session", "one",
+                               "--stdout").stdout)
+    names = [db.session(1, metadata=json.dumps(file["info"]["metadata"])),
+             db.session(2, metadata='{"agentwal":"none"}'), db.session(3, metadata="{"),
+             db.session(4, metadata='{"agentwal":7}'), db.session(5)]
+    home.imports()
+    found = home.sessions()
+    assert [found[name]["parentId"] for name in names] == ["one"] + [None] * 4, found
+    assert json.loads(home.run("show", "--json", names[0]).stdout)["metadata"].get(
+        "subagent") is None
+    db.close()
+
+
 def version_2():
     """Messages of version 2 are shown as its client shows them."""
     home = Home("version_2")
@@ -783,7 +802,7 @@ def many_subagents():
     assert home.changed() == 0
 
 
-TESTS = (version_1, subagents, version_2, imported_by_version_1, both_versions, order,
+TESTS = (version_1, subagents, gone_on_with, version_2, imported_by_version_1, both_versions, order,
          moved_from_files, relatives, places, follow, locked, half_migrated,
          another_schema, damaged, odd_rows, read_only_folder, many_subagents)
 

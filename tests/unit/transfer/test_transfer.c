@@ -6,6 +6,7 @@
 #include "agentwal/checkpoint.h"
 #include "agentwal/transfer.h"
 #include "engine/care/transfer.h"
+#include "engine/session/store.h"
 #include "tests/lib/kit/blob_kit.h"
 #include "tests/lib/kit/checkpoint_kit.h"
 #include "tests/lib/kit/describe_kit.h"
@@ -14,8 +15,7 @@
 enum {
     LARGE = 300 * 1024, /* a payload that is stored as a blob */
     TEXT_SIZE = 4096,
-    QUEUED = 200,
-    QUEUED_SIZE = 60 * 1024
+    WRITE_MS = 200
 };
 
 static struct {
@@ -403,25 +403,36 @@ MERGE_TEST(merge__one_store_twice_is_refused)
                  "with itself");
 }
 
-/* What the handle of `from` has queued is written first. */
+static enum wal_status late_pwritev(void *ctx, struct wal__file *file, const struct iovec *iov,
+                                    int count, uint64_t offset, size_t *put, int *sys_errno)
+{
+    kit_pause_ms(WRITE_MS);
+    return wal__io_posix.pwritev(ctx, file, iov, count, offset, put, sys_errno);
+}
+
+/* What the handle of `from` has queued, and is slow to write, is written first. */
 MERGE_TEST(merge__of_queued_entries_has_them)
 {
     const struct wal_append_options queued = {.struct_size = sizeof(queued),
                                               .durability = WAL_QUEUED};
+    const struct wal_open_options options = {.struct_size = sizeof(options)};
+    const struct wal_entry entry = kit_entry("a", NULL, "{}");
+    static struct wal__io io;
     struct wal_session *s = kit_create(stores.from, "s");
-    char *payload = malloc(QUEUED_SIZE);
-    struct wal_entry entry = kit_entry(NULL, NULL, "");
 
-    assert_non_null(payload);
-    memset(payload, 'x', QUEUED_SIZE);
-    payload[0] = payload[QUEUED_SIZE - 1] = '"';
-    entry.payload = (struct wal_slice){payload, QUEUED_SIZE};
-    for (int i = 0; i < QUEUED; i++) {
-        assert_ok(wal_append(s, &entry, 1, &queued, NULL, NULL));
-    }
+    wal_session_close(s);
+    kit_close(stores.from);
+    io = wal__io_posix;
+    io.pwritev = late_pwritev;
+    io.populate_writable = NULL; /* every write is a call */
+    assert_ok(wal__store_open("from", &options, &wal__heap_libc, &io, &stores.from, NULL));
+    s = kit_session(stores.from, "s");
+    assert_ok(wal_append(s, &entry, 1, &queued, NULL, NULL));
     merge("s", "created s;");
-    assert_int_equal(seen.result.entries, QUEUED);
-    free(payload);
+    assert_int_equal(seen.result.entries, 1);
+    wal_session_close(s);
+    kit_close(stores.from);
+    stores.from = kit_open("from", 0);
 }
 
 /* --- forks ---------------------------------------------------------------- */

@@ -15,7 +15,7 @@
 enum {
     LARGE = 300 * 1024, /* a payload that is stored as a blob */
     TEXT_SIZE = 4096,
-    WRITE_MS = 200
+    LOCK_MS = 200
 };
 
 static struct {
@@ -403,14 +403,16 @@ MERGE_TEST(merge__one_store_twice_is_refused)
                  "with itself");
 }
 
-static enum wal_status late_pwritev(void *ctx, struct wal__file *file, const struct iovec *iov,
-                                    int count, uint64_t offset, size_t *put, int *sys_errno)
+static enum wal_status late_lock(void *ctx, struct wal__file *file, uint64_t offset,
+                                 enum wal__io_lock mode, int *sys_errno)
 {
-    kit_pause_ms(WRITE_MS);
-    return wal__io_posix.pwritev(ctx, file, iov, count, offset, put, sys_errno);
+    if (offset == WAL__LOCK_APPEND && mode == WAL__IO_LOCK_EXCLUSIVE) {
+        kit_pause_ms(LOCK_MS);
+    }
+    return wal__io_posix.lock(ctx, file, offset, mode, sys_errno);
 }
 
-/* What the handle of `from` has queued, and is slow to write, is written first. */
+/* What the handle of `from` has queued, and waits for the append lock with, is written first. */
 MERGE_TEST(merge__of_queued_entries_has_them)
 {
     const struct wal_append_options queued = {.struct_size = sizeof(queued),
@@ -423,8 +425,7 @@ MERGE_TEST(merge__of_queued_entries_has_them)
     wal_session_close(s);
     kit_close(stores.from);
     io = wal__io_posix;
-    io.pwritev = late_pwritev;
-    io.populate_writable = NULL; /* every write is a call */
+    io.lock = late_lock;
     assert_ok(wal__store_open("from", &options, &wal__heap_libc, &io, &stores.from, NULL));
     s = kit_session(stores.from, "s");
     assert_ok(wal_append(s, &entry, 1, &queued, NULL, NULL));

@@ -89,7 +89,7 @@ static bool make_directory(int above, const char *name)
     if (fd < 0) {
         return errno == EACCES;
     }
-    is_made = fsync(fd) == 0;
+    is_made = wal__system_sync_whole(fd) == 0;
     number = errno;
     close(fd);
     errno = number;
@@ -304,7 +304,7 @@ enum wal_status wal__view_fs_rename(const struct wal__view_env *env, int from, c
                                     struct wal_error *error)
 {
     (void)wal__view_fault_point(env, 0);
-    if (renameat(from, old, to, name) != 0 || (is_durable && fsync(to) != 0)) {
+    if (renameat(from, old, to, name) != 0 || (is_durable && wal__system_sync_whole(to) != 0)) {
         return wal__view_fs_fail(error, name);
     }
     return WAL_OK;
@@ -314,7 +314,7 @@ enum wal_status wal__view_fs_sync_names(const struct wal__view_env *env, int dir
                                         const char *name, struct wal_error *error)
 {
     (void)wal__view_fault_point(env, 0);
-    return fsync(directory) == 0 ? WAL_OK : wal__view_fs_fail(error, name);
+    return wal__system_sync_whole(directory) == 0 ? WAL_OK : wal__view_fs_fail(error, name);
 }
 
 bool wal__view_fs_remove(const struct wal__view_env *env, int directory, const char *name)
@@ -340,7 +340,7 @@ static enum wal_status link_new(const struct wal__shared_file *file, int directo
         *exists = false;
         status = wal__view_fs_rename(file->env, file->temporary_dir, file->temporary, directory,
                                      name, true, error);
-    } else if (fsync(directory) != 0) {
+    } else if (wal__system_sync_whole(directory) != 0) {
         status = wal__view_fs_fail(error, name);
     }
     (void)wal__view_fs_remove(file->env, file->temporary_dir, file->temporary);

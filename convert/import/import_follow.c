@@ -6,7 +6,7 @@
  * stamp are imported. After lost events everything is scanned; where folders cannot be watched,
  * every few seconds.
  *
- * Folders. A watch, from inotify, is of one folder, not of those below it. Paths are relative to
+ * Folders. A watch is of one folder, not of those below it. Paths are relative to
  * one of the followed arguments. Of a session directory only the folders are watched that a client
  * changes with every message: two levels, without OpenCode's folders of parts, of which there is
  * one per message; the message's own file changes when it is complete.
@@ -24,13 +24,11 @@
  */
 #include <errno.h>
 #include <poll.h>
-#include <stdalign.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -45,12 +43,13 @@
 #include "engine/base/error.h"
 #include "engine/base/heap.h"
 #include "engine/base/struct_size.h"
+#include "engine/base/system.h"
 
 /* --- folders that are watched -------------------------------------------- */
 
 /* A watched folder. */
 struct folder {
-    uint64_t wd;       /* inotify's descriptor of it; a new one is higher than all before */
+    uint64_t wd;       /* the number of its watch; a new one is higher than all before */
     uint32_t argument; /* index */
     char *path;        /* below the argument; owned. NULL: it is not watched any more */
     struct wal__place place;
@@ -61,7 +60,7 @@ struct folder {
 
 struct folder_watch {
     const struct wal__heap *heap;
-    int fd;                 /* inotify; -1: not available */
+    int fd;                 /* -1: not available */
     struct folder *folders; /* ascending by wd */
     uint32_t count;
     uint32_t capacity;
@@ -74,24 +73,23 @@ struct folder_watch {
 typedef enum wal_status folder_change_fn(void *ctx, const struct folder *folder, const char *name,
                                          struct wal_error *error);
 
-#define WATCH_EVENTS                                                                         \
-    (IN_MODIFY | IN_CREATE | IN_MOVED_TO | IN_MOVED_FROM | IN_CLOSE_WRITE | IN_DELETE_SELF | \
-     IN_MOVE_SELF)
-#define WATCH_FLAGS (IN_ONLYDIR | IN_DONT_FOLLOW | IN_EXCL_UNLINK)
-#define BUFFER_SIZE 65536
-
 static void folder_watch_init(struct folder_watch *watch, const struct wal__heap *heap)
 {
-    *watch = (struct folder_watch){.heap = heap, .fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC)};
-    if (watch->fd < 0) {
+    bool sees_writes = false;
+
+    *watch = (struct folder_watch){.heap = heap, .fd = wal__system_watch_open(&sees_writes)};
+    if (watch->fd < 0 || !sees_writes) {
         watch->needs_scans = true;
-        watch->sys_errno = errno;
+        watch->sys_errno = watch->fd < 0 ? errno : ENOTSUP;
     }
 }
 
 static void folder_watch_deinit(struct folder_watch *watch)
 {
     for (uint32_t i = 0; i < watch->count; i++) {
+        if (watch->folders[i].path != NULL) {
+            wal__system_watch_remove(watch->fd, (int64_t)watch->folders[i].wd);
+        }
         wal__heap_free(watch->heap, watch->folders[i].path);
     }
     wal__heap_free(watch->heap, watch->folders);
@@ -175,16 +173,16 @@ static enum wal_status folder_watch_add(struct folder_watch *watch, const char *
 {
     char target[2 * WAL__CLIENT_PATH_SIZE];
     struct folder kept;
-    int wd;
+    int64_t wd;
 
     if (watch->fd < 0) {
         return WAL_OK;
     }
-    wd = inotify_add_watch(watch->fd, name, WATCH_EVENTS | WATCH_FLAGS);
+    wd = wal__system_watch_add(watch->fd, name);
     /* A link that the walk followed. */
     if (wd < 0 && errno == ENOTDIR &&
         snprintf(target, sizeof(target), "%s/.", name) < (int)sizeof(target)) {
-        wd = inotify_add_watch(watch->fd, target, WATCH_EVENTS | WATCH_FLAGS);
+        wd = wal__system_watch_add(watch->fd, target);
     }
     if (wd < 0) {
         /* A folder that is gone has nothing to report. */
@@ -221,65 +219,60 @@ static void forget_below(struct folder_watch *watch, uint32_t argument, const ch
             below += parent_size;
             below += *below == '/' ? 1 : 0;
             if (is_at_or_below(below, name, size)) {
-                (void)inotify_rm_watch(watch->fd, (int)folder->wd);
+                wal__system_watch_remove(watch->fd, (int64_t)folder->wd);
                 forget_folder(watch, folder);
             }
         }
     }
 }
 
-static enum wal_status handle_event(struct folder_watch *watch, const struct inotify_event *event,
-                                    folder_change_fn *change, void *ctx, struct wal_error *error)
-{
-    const uint32_t at = event->wd < 0 ? watch->count : rank_of(watch, (uint64_t)event->wd);
-    struct folder *folder = at < watch->count ? &watch->folders[at] : NULL;
-    const char *name = event->len > 0 ? event->name : "";
+/* To whom changes go. */
+struct watch_reader {
+    struct folder_watch *watch;
+    folder_change_fn *change;
+    void *ctx;
+    struct wal_error *error;
+};
 
-    if ((event->mask & IN_Q_OVERFLOW) != 0) {
+/* A wal__system_watch_fn; returns an enum wal_status. */
+static int handle_change(void *ctx, int64_t wd, enum wal__watch_change change, const char *name)
+{
+    const struct watch_reader *reader = ctx;
+    struct folder_watch *watch = reader->watch;
+    const uint32_t at = wd < 0 ? watch->count : rank_of(watch, (uint64_t)wd);
+    struct folder *folder = at < watch->count ? &watch->folders[at] : NULL;
+
+    if (change == WAL__WATCH_LOST) {
         watch->loses_events = true;
         return WAL_OK;
     }
-    if (folder == NULL || folder->wd != (uint64_t)event->wd || folder->path == NULL) {
+    if (folder == NULL || folder->wd != (uint64_t)wd || folder->path == NULL) {
         return WAL_OK;
     }
-    if ((event->mask & IN_IGNORED) != 0) {
+    if (change == WAL__WATCH_NAME) {
+        return reader->change(reader->ctx, folder, name, reader->error);
+    }
+    if (change == WAL__WATCH_ENDED) {
         forget_folder(watch, folder);
-        return WAL_OK;
-    }
-    if ((event->mask & (IN_MOVED_FROM | IN_ISDIR)) == (IN_MOVED_FROM | IN_ISDIR)) {
+    } else if (change == WAL__WATCH_LEFT) {
         forget_below(watch, folder->argument, folder->path, name);
-        return WAL_OK;
-    }
-    if ((event->mask & (IN_MOVED_FROM | IN_DELETE_SELF)) != 0) {
-        return WAL_OK;
-    }
-    if ((event->mask & IN_MOVE_SELF) != 0) {
+    } else {
         /* An argument that was moved away, or a folder whose new place was reported by its
          * parent. */
         watch->loses_events |= folder->path[0] == '\0';
-        return WAL_OK;
     }
-    return change(ctx, folder, name, error);
+    return WAL_OK;
 }
 
-/* Reads the events that there are, without waiting. */
+/* Reads the changes that there are, without waiting. */
 static enum wal_status folder_watch_read(struct folder_watch *watch, folder_change_fn *change,
                                          void *ctx, struct wal_error *error)
 {
-    alignas(struct inotify_event) char buffer[BUFFER_SIZE];
-    enum wal_status status = WAL_OK;
-    ssize_t got;
+    struct watch_reader reader = {watch, change, ctx, error};
 
-    while (watch->fd >= 0 && status == WAL_OK &&
-           (got = read(watch->fd, buffer, sizeof(buffer))) > 0) {
-        for (char *at = buffer; status == WAL_OK && at < buffer + got;) {
-            const struct inotify_event *event = (void *)at;
-
-            status = handle_event(watch, event, change, ctx, error);
-            at += sizeof(*event) + event->len;
-        }
-    }
-    return status;
+    return watch->fd < 0
+               ? WAL_OK
+               : (enum wal_status)wal__system_watch_read(watch->fd, handle_change, &reader);
 }
 
 #define UNIT_DEPTH 2
@@ -362,13 +355,12 @@ static struct scan_stamp *scan_stamps_get(struct scan_stamps *stamps, const char
 }
 
 /* Returns true if the file is not as the stamp has it, and updates the stamp. */
-static bool scan_stamp_update(struct scan_stamp *stamp, const struct stat *stat)
+static bool scan_stamp_update(struct scan_stamp *stamp, const struct wal__file_stamp *now)
 {
-    const struct wal__file_stamp now = wal__file_stamp_of(stat);
-    bool differs = !wal__file_stamp_equal(&now, &stamp->file);
+    bool differs = !wal__file_stamp_equal(now, &stamp->file);
 
-    stamp->since_ms = now.inode == stamp->file.inode ? stamp->since_ms : 0;
-    stamp->file = now;
+    stamp->since_ms = now->inode == stamp->file.inode ? stamp->since_ms : 0;
+    stamp->file = *now;
     return differs;
 }
 
@@ -569,7 +561,7 @@ static enum wal_status import_changed(struct wal_import_follow *follow,
 /* Adds the log of a database, in which the newest rows are, to what its stamp is made of. Returns
  * whether what was written to the log can be read: a commit becomes visible after it was written,
  * in memory that is not watched. */
-static bool add_log(const char *name, struct stat *info)
+static bool add_log(const char *name, struct wal__file_stamp *file)
 {
     char log[WAL__CLIENT_PATH_SIZE + 8];
     struct timespec now;
@@ -579,12 +571,11 @@ static bool add_log(const char *name, struct stat *info)
         stat(log, &other) != 0) {
         return true;
     }
-    info->st_size += other.st_size;
-    info->st_mtim.tv_sec += other.st_mtim.tv_sec;
-    info->st_mtim.tv_nsec += other.st_mtim.tv_nsec;
+    file->size += (uint64_t)other.st_size;
+    file->mtime_ns += wal__system_modified_ns(&other);
     (void)clock_gettime(CLOCK_REALTIME, &now);
-    return (now.tv_sec - other.st_mtim.tv_sec) * 1000 +
-               (now.tv_nsec - other.st_mtim.tv_nsec) / 1000000 >=
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000 -
+               wal__system_modified_ns(&other) / 1000000 >=
            SETTLE_MS;
 }
 
@@ -595,6 +586,7 @@ static enum wal_status visit_file(struct wal__tree_walk *walk,
     struct wal_import_follow *follow = walk->ctx;
     const struct wal__place place = follow->walk.parent;
     struct scan_stamp *stamp = scan_stamps_get(&follow->stamps, source->name);
+    struct wal__file_stamp file;
     struct stat info;
     bool is_settled;
     enum wal_status status;
@@ -605,11 +597,12 @@ static enum wal_status visit_file(struct wal__tree_walk *walk,
     if (stat(source->name, &info) != 0) {
         return WAL_OK;
     }
-    is_settled = add_log(source->name, &info);
+    file = wal__file_stamp_of(&info);
+    is_settled = add_log(source->name, &file);
     if (!follow->only_stamps && stamp->next_ms > now_ms()) {
         return postpone(follow, source->below, &place, stamp->next_ms, error);
     }
-    if (scan_stamp_update(stamp, &info)) {
+    if (scan_stamp_update(stamp, &file)) {
         stamp->rest_ms = 0;
     } else if (stamp->rest_ms == 0 || stamp->rest_ms > now_ms()) {
         return WAL_OK;

@@ -22,8 +22,8 @@
 #include "convert/model/model_table.h"
 #include "engine/base/descriptor.h"
 #include "engine/base/error.h"
+#include "engine/base/io.h"
 #include "engine/base/struct_size.h"
-#include "engine/base/system.h"
 #include "format/bytes/assert.h"
 #include "format/payload/timestamp.h"
 
@@ -71,9 +71,9 @@ static enum wal_status lock_byte(struct wal__view_lock *view_lock, struct wal_er
     view_lock->lock_fd =
         openat(view->files.state_dir, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (view_lock->lock_fd >= 0) {
-        WAL__RETRY_EINTR(answer,
-                         wal__system_lock(view_lock->lock_fd, wal__model_text_hash(view->key) >> 2,
-                                          WAL__IO_LOCK_EXCLUSIVE, true));
+        WAL__RETRY_EINTR(answer, wal__descriptor_lock(view_lock->lock_fd,
+                                                      wal__model_text_hash(view->key) >> 2,
+                                                      WAL__IO_LOCK_EXCLUSIVE, true));
     }
     return answer == 0 ? WAL_OK : wal__view_fs_fail(error, WAL__VIEW_STATE_DIR "/lock");
 }

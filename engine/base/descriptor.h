@@ -8,8 +8,10 @@
 
 #include <errno.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "agentwal.h"
+#include "engine/base/io.h"
 
 /* Sets result to the result of a system call, repeated while it is EINTR. */
 #define WAL__RETRY_EINTR(result, call) \
@@ -25,6 +27,11 @@ int wal__descriptor_above_stdio(int fd);
 
 /* Opens a file without a name where temporary files are, close-on-exec. -1 with errno set. */
 int wal__descriptor_temporary(void);
+
+/* Sets, or tests, the lock of one byte (io.h), which belongs to the open file description: POSIX
+ * has these locks since 2024. With `waits`, until no other conflicts. Negative with errno: EAGAIN
+ * or EACCES for a conflict. */
+int wal__descriptor_lock(int fd, uint64_t offset, enum wal__io_lock mode, bool waits);
 
 /* --- in the child of fork() --------------------------------------------- */
 

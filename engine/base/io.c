@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "format/bytes/assert.h"
+#include "format/bytes/bytes.h"
 
 /* Consecutive calls without progress that count as a failure. */
 enum { stall_count_max = 64 };
@@ -153,6 +154,25 @@ void wal__env_path(const struct wal__env *env, char out[WAL__PATH_MAX], const ch
     size = vsnprintf(out + root_size, (size_t)(WAL__PATH_MAX - root_size), format, args);
     va_end(args);
     WAL__ASSERT(size > 0 && size < WAL__PATH_MAX - root_size);
+}
+
+/* --- the machine -------------------------------------------------------- */
+
+void wal__io_parse_boot_id(const char *text, uint8_t out[16])
+{
+    char digits[32];
+    size_t count = 0;
+
+    for (; *text != '\0' && count < sizeof(digits); text++) {
+        const char digit = *text >= 'A' && *text <= 'F' ? (char)(*text - 'A' + 'a') : *text;
+
+        if (memchr("0123456789abcdef", digit, 16) != NULL) {
+            digits[count++] = digit;
+        }
+    }
+    if (count < sizeof(digits) || !wal__hex_read(digits, 16, out)) {
+        memset(out, 0, 16);
+    }
 }
 
 /* --- random bytes ------------------------------------------------------- */

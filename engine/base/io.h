@@ -187,6 +187,9 @@ enum wal_status wal__io_posix_reopen(int fd, int flags, struct wal__file **file,
 struct stat;
 struct wal__io_stat wal__io_posix_stat(const struct stat *st);
 
+/* Reads the 32 hexadecimal digits of a UUID; zeros for another text. In io.c. */
+void wal__io_parse_boot_id(const char *text, uint8_t out[16]);
+
 /* The status of an errno, as listed at `open` above. In io.c. */
 enum wal_status wal__io_status(int sys_errno);
 

@@ -371,7 +371,7 @@ static enum wal_status file_lock(void *ctx, struct wal__file *file, uint64_t off
     if (mode != WAL__IO_LOCK_TEST && !wal__close_on_fork_add(&file->close_on_fork, &file->fd)) {
         return fail(sys_errno, ENOMEM);
     }
-    WAL__RETRY_EINTR(result, wal__system_lock(file->fd, offset, mode, false));
+    WAL__RETRY_EINTR(result, wal__descriptor_lock(file->fd, offset, mode, false));
     if (result < 0 && (errno == EAGAIN || errno == EACCES)) {
         *sys_errno = errno;
         return WAL_ELOCKED;

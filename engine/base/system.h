@@ -43,10 +43,6 @@ int wal__system_clone(int to, int from);
  * the file system can do it best. Returns the bytes, 0 at the end of the file. */
 ssize_t wal__system_copy(int to, int from, off_t *offset, size_t size);
 
-/* Sets, or tests, the lock of one byte, which belongs to the open file description: see io.h. With
- * `waits`, until no other conflicts. */
-int wal__system_lock(int fd, uint64_t offset, enum wal__io_lock mode, bool waits);
-
 /* Finds out on what storage the path is: io.h. */
 int wal__system_storage(const char *path, enum wal__storage *storage, char *name);
 /* Whether what is written in the file can be written again without space. */
@@ -150,6 +146,30 @@ int wal__system_blocking_pipe(int ends[2]);
 
 /* The user whose process connected to a Unix socket. */
 int wal__system_peer_user(int fd, uid_t *user);
+
+/* --- watching folders --------------------------------------------------- */
+
+enum wal__watch_change {
+    WAL__WATCH_LOST,  /* of a watch: any folder may have changed */
+    WAL__WATCH_NAME,  /* a file of this name was made, written or moved here; "": any file */
+    WAL__WATCH_LEFT,  /* a folder of this name was moved away */
+    WAL__WATCH_MOVED, /* the folder itself was */
+    WAL__WATCH_ENDED  /* the folder is gone, and not watched any more */
+};
+
+/* Returns 0, or what ends the reading. */
+typedef int wal__system_watch_fn(void *ctx, int64_t folder, enum wal__watch_change change,
+                                 const char *name);
+
+/* Opens a descriptor that is readable when a folder has changed. *sees_writes: also when only the
+ * content of a file has. */
+int wal__system_watch_open(bool *sees_writes);
+/* Watches a folder, not those below it. Returns its number, which is higher than those before, but
+ * the same if the folder is watched already. A link is ENOTDIR. */
+int64_t wal__system_watch_add(int watch, const char *path);
+void wal__system_watch_remove(int watch, int64_t folder);
+/* Passes on the changes that there are, without waiting. Returns what `each` returned last. */
+int wal__system_watch_read(int watch, wal__system_watch_fn *each, void *ctx);
 
 /* --- programs ----------------------------------------------------------- */
 

@@ -21,6 +21,7 @@
 
 #include "engine/base/descriptor.h"
 #include "engine/base/error.h"
+#include "engine/base/system.h"
 #include "format/bytes/assert.h"
 #include "remote/driver/driver.h"
 
@@ -99,7 +100,7 @@ static int make_in(int fd, const char *part)
     if (mkdirat(fd, part, 0700) != 0 && errno != EEXIST) {
         return -1;
     }
-    WAL__RETRY_EINTR(result, fsync(fd));
+    WAL__RETRY_EINTR(result, wal__system_sync_whole(fd));
     return result;
 }
 
@@ -479,7 +480,7 @@ static int write_temporary(int directory, struct wal_slice bytes, char *name, si
     }
     result = write_all(fd, bytes.data, bytes.size);
     if (result == 0) {
-        WAL__RETRY_EINTR(result, fsync(fd));
+        WAL__RETRY_EINTR(result, wal__system_sync_whole(fd));
     }
 
     int code = errno;
@@ -557,7 +558,7 @@ static enum wal_status put_file(const struct file_place *place, const char *name
     }
     /* Also after WAL_EEXISTS: the caller may now rely on the other object. */
     if (status == WAL_OK || status == WAL_EEXISTS) {
-        WAL__RETRY_EINTR(result, fsync(at.fd));
+        WAL__RETRY_EINTR(result, wal__system_sync_whole(at.fd));
         if (result != 0) {
             status = file_fail(place, name, "cannot sync the directory of the object", error);
         }
@@ -710,7 +711,7 @@ static enum wal_status remove_object(struct wal__driver *driver, const char *nam
     result = unlinkat(at.fd, at.leaf, 0);
     if (result == 0 || !is_absent(&at, errno)) {
         if (result == 0) {
-            WAL__RETRY_EINTR(result, fsync(at.fd));
+            WAL__RETRY_EINTR(result, wal__system_sync_whole(at.fd));
         }
         if (result != 0) {
             status = file_fail(place, name, "cannot remove the object", error);
@@ -738,7 +739,7 @@ static bool remove_temporary(void *ctx, const char *name, uint64_t size)
     if (sweep->status == WAL_OK) {
         result = unlinkat(at.fd, at.leaf, 0);
         if (result == 0) {
-            WAL__RETRY_EINTR(result, fsync(at.fd));
+            WAL__RETRY_EINTR(result, wal__system_sync_whole(at.fd));
         }
         if (result != 0 && errno != ENOENT) {
             sweep->status =

@@ -18,6 +18,8 @@
 #include <unistd.h>
 
 #include "agentwal/record.h"
+#include "engine/base/descriptor.h"
+#include "engine/base/io.h"
 #include "engine/base/system.h"
 #include "format/bytes/bytes.h"
 #include "format/bytes/crc32.h"
@@ -195,7 +197,7 @@ enum { PAGE = WAL__SEARCH_FILE_PAGE };
 
 static bool set_lock(int fd)
 {
-    return wal__system_lock(fd, 0, WAL__IO_LOCK_EXCLUSIVE, false) == 0;
+    return wal__descriptor_lock(fd, 0, WAL__IO_LOCK_EXCLUSIVE, false) == 0;
 }
 
 static int open_name(int directory, const char *name, int flags)

@@ -20,6 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "engine/base/system.h"
 #include "format/bytes/crc32.h"
 #include "tools/cli/json.h"
 
@@ -730,7 +731,7 @@ int cli_atomic_file_commit(struct cli_atomic_file *file, const char *name, bool 
                            int error_number)
 {
     if (error_number == 0 && (fflush(file->stream) != 0 || ferror(file->stream) ||
-                              (syncs && fsync(fileno(file->stream)) != 0))) {
+                              (syncs && wal__system_sync_whole(fileno(file->stream)) != 0))) {
         error_number = errno != 0 ? errno : EIO; /* that of an earlier write may be lost */
     }
     if (fclose(file->stream) != 0 && error_number == 0) {
@@ -742,7 +743,7 @@ int cli_atomic_file_commit(struct cli_atomic_file *file, const char *name, bool 
     }
     if (error_number != 0) {
         unlinkat(file->directory, file->temporary, 0);
-    } else if (syncs && fsync(file->directory) != 0) {
+    } else if (syncs && wal__system_sync_whole(file->directory) != 0) {
         error_number = errno;
     }
     return error_number;

@@ -24,6 +24,7 @@
 #include "convert/source/session_dir_files.h"
 #include "convert/source/source_lines.h"
 #include "convert/source/source_name.h"
+#include "engine/base/system.h"
 #include "tools/cli/verbs.h"
 
 /* --- the file of a session ---------------------------------------------- */
@@ -254,7 +255,7 @@ static int append_lines(const struct convert_source *source, FILE *stream, uint6
 
     errno = 0;
     *code = write_lines(source, &sink, outcome);
-    if (fflush(stream) == 0 && !ferror(stream) && fsync(fileno(stream)) == 0) {
+    if (fflush(stream) == 0 && !ferror(stream) && wal__system_sync_whole(fileno(stream)) == 0) {
         set_time(stream, modified_ms);
         return 0;
     }

@@ -68,6 +68,8 @@ static bool keep_variable(const char *variable)
     return false;
 }
 
+extern char **environ;
+
 /* The caller frees the array, not its strings. */
 static char **make_environment(char *ceiling)
 {

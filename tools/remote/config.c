@@ -258,7 +258,7 @@ void remote_config_remove(const struct cli *cli, const char *store)
     if (directory < 0) {
         cli_end(cli, report(cli, "opening the store", errno));
     }
-    if (unlinkat(directory, file_name, 0) != 0 || fsync(directory) != 0) {
+    if (unlinkat(directory, file_name, 0) != 0 || wal__system_sync_whole(directory) != 0) {
         cli_end(cli, report(cli, "removing it", errno));
     }
     close(directory);

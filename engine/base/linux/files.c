@@ -282,33 +282,6 @@ ssize_t wal__system_copy(int to, int from, off_t *offset, size_t size)
     return copied;
 }
 
-int wal__system_lock(int fd, uint64_t offset, enum wal__io_lock mode, bool waits)
-{
-    static const short types[] = {
-        [WAL__IO_LOCK_NONE] = F_UNLCK,
-        [WAL__IO_LOCK_SHARED] = F_RDLCK,
-        [WAL__IO_LOCK_EXCLUSIVE] = F_WRLCK,
-        [WAL__IO_LOCK_TEST] = F_WRLCK,
-    };
-    struct flock lock = {
-        .l_type = types[mode],
-        .l_whence = SEEK_SET,
-        .l_start = (off_t)offset,
-        .l_len = 1,
-    };
-    int result;
-
-    if (mode != WAL__IO_LOCK_TEST) {
-        return fcntl(fd, waits ? F_OFD_SETLKW : F_OFD_SETLK, &lock);
-    }
-    result = fcntl(fd, F_OFD_GETLK, &lock);
-    if (result == 0 && lock.l_type != F_UNLCK) {
-        errno = EAGAIN;
-        return -1;
-    }
-    return result;
-}
-
 /* The links of /proc/self are those of the process's first thread, which may have ended. */
 #define DESCRIPTORS "/proc/thread-self/fd"
 

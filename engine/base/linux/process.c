@@ -78,35 +78,14 @@ static bool read_proc_file(const char *path, char *text, size_t size)
     return true;
 }
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9') {
-        return c - '0';
-    }
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 void wal__system_boot_id(uint8_t out[16])
 {
-    uint8_t id[16] = {0};
     char text[64];
-    size_t digits = 0;
 
-    memset(out, 0, sizeof(id));
     if (!read_proc_file("/proc/sys/kernel/random/boot_id", text, sizeof(text))) {
-        return;
+        text[0] = '\0';
     }
-    for (const char *at = text; *at != '\0' && digits < 32; at++) {
-        int digit = hex_digit(*at);
-
-        if (digit >= 0) {
-            id[digits / 2] = (uint8_t)(id[digits / 2] << 4 | digit);
-            digits++;
-        }
-    }
-    if (digits == 32) {
-        memcpy(out, id, sizeof(id));
-    }
+    wal__io_parse_boot_id(text, out);
 }
 
 /* Every public call compares the process id, and getpid(2) costs more than some of them. The id is

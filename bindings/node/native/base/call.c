@@ -8,8 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <time.h>
+
+#include "engine/base/system.h"
 
 /* --- threads -------------------------------------------------------------- */
 
@@ -38,13 +39,7 @@ enum { RANDOM_BYTES = 10 };
 static void random_bytes(struct addon *addon, uint8_t out[RANDOM_BYTES])
 {
     if (addon->random_left < RANDOM_BYTES) {
-        size_t filled = 0;
-
-        while (filled < sizeof(addon->random)) {
-            ssize_t got = getrandom(addon->random + filled, sizeof(addon->random) - filled, 0);
-
-            filled += got > 0 ? (size_t)got : 0;
-        }
+        wal__system_random(addon->random, sizeof(addon->random));
         addon->random_left = sizeof(addon->random);
     }
     addon->random_left -= RANDOM_BYTES;

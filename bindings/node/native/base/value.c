@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <uchar.h>
 
 /* Numbers above are not exact in JavaScript; a greater one fails the call. */
 #define VALUE_NUMBER_MAX (UINT64_C(1) << 53)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "bindings/node/native/base/value.h"
+#include "engine/base/system.h"
 
 static void job_execute(struct job *job);
 static void job_drop(struct job *job);
@@ -24,7 +25,7 @@ static void *run(void *arg)
     struct job *job = arg;
     napi_threadsafe_function ring = job->thread.ring;
 
-    pthread_setname_np(pthread_self(), "wal-node-job");
+    wal__system_name_thread("wal-node-job");
     job_execute(job);
     if (napi_call_threadsafe_function(ring, job, napi_tsfn_nonblocking) != napi_closing) {
         (void)napi_release_threadsafe_function(ring, napi_tsfn_release);

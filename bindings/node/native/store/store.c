@@ -10,6 +10,7 @@
 #include "bindings/node/native/interface.h"
 #include "bindings/node/native/store/job.h"
 #include "bindings/node/native/store/submission.h"
+#include "engine/base/system.h"
 
 /* --- threads that wait for records ---------------------------------------- */
 
@@ -72,7 +73,7 @@ static void *run(void *arg)
     struct watcher *watcher = arg;
     uint64_t sequence;
 
-    pthread_setname_np(pthread_self(), "wal-node-watch");
+    wal__system_name_thread("wal-node-watch");
     while (!watcher->is_lost && wait_for_work(watcher, &sequence)) {
         struct wal_error error = {.struct_size = sizeof(error)};
         enum wal_status status =

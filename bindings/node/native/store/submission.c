@@ -7,13 +7,13 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "bindings/node/native/base/value.h"
 #include "bindings/node/native/interface.h"
 #include "bindings/node/native/store/job.h"
 #include "bindings/node/native/store/store.h"
+#include "engine/base/system.h"
 
 /* --- reading a batch ------------------------------------------------------ */
 
@@ -96,34 +96,37 @@ static void submissions_settle(struct store *store);
 struct waiter {
     pthread_t thread;
     int32_t ring_fd; /* of the library */
-    int stop_fd;
+    int stop_fds[2]; /* a pipe */
     bool is_running;
     bool is_lost; /* the environment took `ring`; set by the thread */
     napi_threadsafe_function ring;
     napi_env env;
 };
 
-static void read_count(int fd)
+/* Reads until the pipe is empty. */
+static void drain(int fd)
 {
-    uint64_t count;
+    char bytes[4096];
+    ssize_t got;
 
-    while (read(fd, &count, sizeof(count)) < 0 && errno == EINTR) {
-    }
+    do {
+        got = read(fd, bytes, sizeof(bytes));
+    } while (got == (ssize_t)sizeof(bytes) || (got < 0 && errno == EINTR));
 }
 
 static void *run(void *arg)
 {
     struct waiter *waiter = arg;
     struct pollfd fds[2] = {{.fd = waiter->ring_fd, .events = POLLIN},
-                            {.fd = waiter->stop_fd, .events = POLLIN}};
+                            {.fd = waiter->stop_fds[0], .events = POLLIN}};
 
-    pthread_setname_np(pthread_self(), "wal-node");
+    wal__system_name_thread("wal-node");
     while (fds[1].revents == 0) {
         if (poll(fds, 2, -1) < 0) {
             continue;
         }
         if (fds[0].revents != 0 && fds[1].revents == 0) {
-            read_count(waiter->ring_fd);
+            drain(waiter->ring_fd);
             if (napi_call_threadsafe_function(waiter->ring, NULL, napi_tsfn_nonblocking) ==
                 napi_closing) {
                 waiter->is_lost = true;
@@ -155,12 +158,12 @@ static void release_store(napi_env env, void *data, void *context)
 
 static bool open_descriptors(struct call *call, struct store *store, struct waiter *waiter)
 {
-    if (!call_check(call, wal_store_completion_fd(store->wal, WAL_COMPLETION_EVENTFD,
-                                                  &waiter->ring_fd, call_error(call)))) {
+    if (!call_check(call, wal_store_completion_fd(store->wal, WAL_COMPLETION_PIPE, &waiter->ring_fd,
+                                                  call_error(call)))) {
         return false;
     }
-    waiter->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (waiter->stop_fd < 0) {
+    if (wal__system_pipe(waiter->stop_fds) < 0) {
+        waiter->stop_fds[0] = waiter->stop_fds[1] = -1;
         call_fail(call, WAL_ENOMEM, "the process has no descriptor left");
         return false;
     }
@@ -197,7 +200,7 @@ static bool waiter_start(struct call *call, struct store *store)
         return false;
     }
     waiter->env = call->env;
-    waiter->stop_fd = -1;
+    waiter->stop_fds[0] = waiter->stop_fds[1] = -1;
     if (open_descriptors(call, store, waiter) && make_ring(call, store, waiter)) {
         if (thread_start(&waiter->thread, run, waiter)) {
             waiter->is_running = true;
@@ -222,12 +225,10 @@ static void waiter_hold(struct waiter *waiter, bool is_held)
 
 void waiter_stop(struct waiter *waiter)
 {
-    const uint64_t one = 1;
-
     if (waiter == NULL || !waiter->is_running) {
         return;
     }
-    while (write(waiter->stop_fd, &one, sizeof(one)) < 0 && errno == EINTR) {
+    while (write(waiter->stop_fds[1], "", 1) < 0 && errno == EINTR) {
     }
     pthread_join(waiter->thread, NULL);
     waiter->is_running = false;
@@ -241,8 +242,9 @@ void waiter_destroy(struct waiter *waiter)
     if (waiter->ring != NULL && !waiter->is_lost) {
         (void)napi_release_threadsafe_function(waiter->ring, napi_tsfn_release);
     }
-    if (waiter->stop_fd >= 0) {
-        (void)close(waiter->stop_fd);
+    if (waiter->stop_fds[0] >= 0) {
+        (void)close(waiter->stop_fds[0]);
+        (void)close(waiter->stop_fds[1]);
     }
     free(waiter);
 }

@@ -103,7 +103,10 @@ void call_unlist(struct call *call, struct gate *gate)
     }
     *place = call->next;
     if (gate->calls == NULL && gate->is_closing) {
-        (void)sem_post(&gate->idle);
+        (void)pthread_mutex_lock(&gate->idle_lock);
+        gate->was_idle = true;
+        (void)pthread_cond_signal(&gate->idle);
+        (void)pthread_mutex_unlock(&gate->idle_lock);
     }
 }
 

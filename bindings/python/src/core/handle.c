@@ -141,7 +141,8 @@ static bool make_gate(struct handle *handle)
         return false;
     }
     handle->gate->generation = process_generation();
-    (void)sem_init(&handle->gate->idle, 0, 0);
+    (void)pthread_mutex_init(&handle->gate->idle_lock, NULL);
+    (void)pthread_cond_init(&handle->gate->idle, NULL);
     return true;
 }
 
@@ -225,7 +226,12 @@ static void wait_until_idle(struct gate *gate)
         end.tv_nsec -= 1000000000L;
         end.tv_sec++;
     }
-    (void)sem_timedwait(&gate->idle, &end);
+    (void)pthread_mutex_lock(&gate->idle_lock);
+    if (!gate->was_idle) {
+        (void)pthread_cond_timedwait(&gate->idle, &gate->idle_lock, &end);
+    }
+    gate->was_idle = false;
+    (void)pthread_mutex_unlock(&gate->idle_lock);
     PyEval_RestoreThread(thread);
 }
 
@@ -336,7 +342,8 @@ static void deallocate(PyObject *object)
         (void)close_store(handle, NULL);
     }
     if (handle->store == NULL && handle->gate != NULL) {
-        (void)sem_destroy(&handle->gate->idle);
+        (void)pthread_cond_destroy(&handle->gate->idle);
+        (void)pthread_mutex_destroy(&handle->gate->idle_lock);
         free(handle->gate);
     }
     (void)pthread_mutex_destroy(&handle->slices);

@@ -14,7 +14,6 @@
 #define AGENTWAL_PYTHON_CORE_HANDLE_H
 
 #include <pthread.h>
-#include <semaphore.h>
 #include <sys/types.h>
 
 #include "bindings/python/src/core/module.h"
@@ -43,7 +42,9 @@ struct gate {
     bool is_in_close;    /* wal_close runs */
     bool is_closed;
     struct call *calls; /* that run */
-    sem_t idle;         /* posted when the last of them ends */
+    pthread_mutex_t idle_lock;
+    pthread_cond_t idle;
+    bool was_idle; /* with idle_lock: the last of them ended */
     struct leftover *leftovers;
 };
 

@@ -3,11 +3,12 @@
 other in a cycle.
 
 LAYERS lists each folder with the folders that it may include; every folder may
-include itself. A file belongs to the longest folder that contains it. Two more
-rules are checked: format/ and what a dialect is made of neither allocate nor call
-the system, and engine/base/ is the only part of the library, and of conversion,
-that calls the C allocator. What
-require() names in the Node.js package points down in the same way.
+include itself. A file belongs to the longest folder that contains it. Three more
+rules are checked: only the folders of systems in engine/base/ use what other
+systems lack; format/ and what a dialect is made of neither allocate nor call the
+system; and engine/base/ is the only part of the library, and of conversion, that
+calls the C allocator. What require() names in the Node.js package points down in
+the same way.
 """
 import os
 import re
@@ -92,6 +93,9 @@ LAYERS = {
     # The Python extension.
     "bindings/python/src/": [API, CONVERT_API, SEARCH_API, "bindings/table/"],
     "bindings/table/": [API],
+    # What takes the system's calls; the other system's folder is left out of the build.
+    "engine/base/linux/": ["engine/base/", API, "format/bytes/"],
+    "engine/base/darwin/": ["engine/base/", API, "format/bytes/"],
     # In place of a file of the engine.
     "bindings/digest/": ["engine/base/", "format/bytes/"],
     # Benchmarks that reach below the interface.
@@ -102,8 +106,8 @@ LAYERS = {
 # The addon of the npm package.
 NODE = "bindings/node/native/"
 LAYERS.update({
-    NODE + "base/": [API, "bindings/table/"],
-    NODE + "store/": [API, NODE, NODE + "base/"],
+    NODE + "base/": [API, "bindings/table/", "engine/base/"],
+    NODE + "store/": [API, NODE, NODE + "base/", "engine/base/"],
     NODE: [API, CONVERT_API, NODE + "base/", NODE + "store/"],
     NODE + "search/": [API, SEARCH_API, NODE, NODE + "base/", NODE + "store/"],
 })
@@ -121,6 +125,23 @@ LAYERS.update({
     **{LIB + sdk: ADAPTER for sdk in ("claude/", "langgraph/",
                                       "openai-agents/")},
 })
+
+# What only some systems have: engine/base/ has a folder for each (system.h).
+SYSTEMS = ("engine/base/linux/", "engine/base/darwin/")
+OF_A_SYSTEM = re.compile(
+    r"<(?:linux/[^>]*|sys/(?:epoll|event|eventfd|inotify|mount|prctl|proc|random|signalfd|statfs"
+    r"|syscall|sysctl|sysmacros|timerfd|vfs)\.h|(?:fts|libproc|malloc|semaphore|uchar)\.h)>"
+    r"|\b(?:\w+_(?:np|NP)|O_(?:PATH|TMPFILE|SEARCH|EVTONLY)|F_FULLFSYNC"
+    r"|CLOCK_(?:\w+_COARSE|BOOTTIME)|MADV_\w+|MREMAP_\w+|SCHED_RESET_ON_FORK|SOCK_(?:CLOEXEC"
+    r"|NONBLOCK)|SO_(?:PEERCRED|NOSIGPIPE)|SYS_\w+|FUTEX_\w+|IN_(?:CREATE|MODIFY)|st_[acm]tim"
+    r"|__linux__|__APPLE__|cpu_set_t)\b"
+    r"|(?<![.>\w])(?:accept4|clock_nanosleep|copy_file_range|eventfd|explicit_bzero|f?statfs"
+    r"|fallocate|fdatasync|fopencookie|fsync|funopen|fwrite_unlocked|getrandom|inotify_\w+"
+    r"|kevent|kqueue|madvise|mallopt|memfd_create|memrchr|mremap|openat2|pipe2|ppoll"
+    r"|pthread_condattr_setclock|qsort_r|reallocarray|scandirat|sched_[gs]etaffinity"
+    r"|sched_getscheduler|sem_\w+|sigtimedwait|statx|strerrordesc_np|syncfs|syscall"
+    r"|sync_file_range)\s*\(")
+PROC = re.compile(r'"/(?:proc|sys)\b')
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
 REQUIRE = re.compile(r"""(?:\brequire\(|\bfrom |\bimport\()'(\.[^']*)'""")
@@ -208,11 +229,21 @@ def check_file(path, graph, faults):
         if layer_of(target) not in LAYERS[own] + [own]:
             faults.append("%s: %s may not include %s" % (where, own, target))
     code = LITERAL.sub('""', text)
+    if not path.startswith(SYSTEMS + ("bench/",)):
+        check_system(path, text, code, faults)
     if path.startswith(("format/", "engine/", "convert/")) and own != "engine/base/":
         for match in ALLOCATION.finditer(code):
             line = code.count("\n", 0, match.start()) + 1
             faults.append("%s:%d: only engine/base/ may allocate: %s" %
                           (path, line, match.group()))
+
+
+def check_system(path, text, code, faults):
+    """Adds what a file uses that other systems lack."""
+    for source, pattern in ((code, OF_A_SYSTEM), (text, PROC)):
+        for match in pattern.finditer(source):
+            faults.append("%s:%d: of one system; see engine/base/system.h: %s" % (
+                path, source.count("\n", 0, match.start()) + 1, match.group()))
 
 
 def check_script(path, graph, faults):

@@ -79,13 +79,17 @@ test('a binary of another version is refused', (t) => {
   assert.match(stderr, /has version \d+\.\d+\.\d+, and the package 99\.0\.0/);
 });
 
-test('musl is refused with a sentence', (t) => {
+test('musl has a binary for itself', (t) => {
   const fake = `process.report.getReport = () => ({ header: {} }); ${REQUIRE}`;
-  const wrong = path.join(temporaryFolder(t), 'wrong.node');
-  writeFileSync(wrong, 'no binary');
-  const { status, stderr } = run(copyPackage(t), fake, { env: { AGENTWAL_NODE_BINARY: wrong } });
+  const folder = copyPackage(t);
+  const prebuilds = path.join(folder, 'prebuilds');
+  mkdirSync(prebuilds);
+  cpSync(binary, path.join(prebuilds, `linux-${process.arch}.node`));
+  const { status, stderr } = run(folder, fake);
   assert.equal(status, 1);
-  assert.match(stderr, /agentwal needs the GNU C library/);
+  assert.match(stderr, /agentwal has no binary for linux-[a-z0-9]+-musl: there is no file/);
+  cpSync(binary, path.join(prebuilds, `linux-${process.arch}-musl.node`));
+  assert.match(run(folder, fake).stdout, /^\d+\.\d+\.\d+\n$/);
 });
 
 test('the places are searched in order', (t) => {

@@ -3,7 +3,8 @@
 // Finding the addon's binary. It is looked for in this order:
 //   1. the path in AGENTWAL_NODE_BINARY
 //   2. build/agentwal.node, which build.sh makes
-//   3. prebuilds/linux-<arch>.node, which a published package has
+//   3. prebuilds/<system>-<arch>.node, which a published package has; -<arch>-musl.node where the
+//      C library is musl
 
 const fs = require('node:fs');
 const path = require('node:path');
@@ -12,14 +13,17 @@ const ROOT = path.dirname(path.dirname(__dirname));
 // The package has no build.sh: its binary was not installed, or is another one's.
 const BUILD = fs.existsSync(path.join(ROOT, 'build.sh'))
   ? `To make one, run ${path.join(ROOT, 'build.sh')}.` : 'Install agentwal again on this system.';
-const MUSL = 'agentwal needs the GNU C library, and this system has another one (musl). ' +
-  'Use an image that is based on Debian, or another distribution with glibc 2.34 or newer.';
 
 // Whether the C library is musl: a report of the process then has no version of
 // glibc.
 function isMusl() {
   const header = process.report?.getReport().header;
   return header !== undefined && header.glibcVersionRuntime === undefined;
+}
+
+function system() {
+  const libc = process.platform === 'linux' && isMusl() ? '-musl' : '';
+  return `${process.platform}-${process.arch}${libc}`;
 }
 
 function candidates() {
@@ -29,7 +33,7 @@ function candidates() {
   }
   return [
     path.join(ROOT, 'build', 'agentwal.node'),
-    path.join(ROOT, 'prebuilds', `linux-${process.arch}.node`),
+    path.join(ROOT, 'prebuilds', `${system()}.node`),
   ];
 }
 
@@ -39,7 +43,7 @@ function load() {
   }
   const file = candidates().find((name) => fs.existsSync(name));
   if (file === undefined) {
-    throw new Error(`agentwal has no binary for linux-${process.arch}: there is no file ` +
+    throw new Error(`agentwal has no binary for ${system()}: there is no file ` +
       `${candidates().join(' and no file ')}. ${BUILD}`);
   }
   try {
@@ -48,8 +52,8 @@ function load() {
     if (error.code === 'ERR_DLOPEN_DISABLED') { // by node --permission or --no-addons
       throw new Error(`agentwal cannot load ${file}: ${error.message}`, { cause: error });
     }
-    throw new Error(isMusl() ? MUSL : `agentwal cannot load ${file}: ${error.message}. It may be ` +
-      `of another processor or system. ${BUILD}`, { cause: error });
+    throw new Error(`agentwal cannot load ${file}: ${error.message}. It may be of another ` +
+      `processor or system. ${BUILD}`, { cause: error });
   }
 }
 

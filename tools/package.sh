@@ -77,7 +77,8 @@ headers() {
 wheel() {
     rm -rf "$build/wheel"
     cp -r "$root/bindings/python" "$build/wheel"
-    AGENTWAL_SOURCE=$root AGENTWAL_PREBUILT=$build/python/agentwal/_wal.abi3.so \
+    objcopy --strip-unneeded "$build/python/agentwal/_wal.abi3.so" "$build/_wal.abi3.so"
+    AGENTWAL_SOURCE=$root AGENTWAL_PREBUILT=$build/_wal.abi3.so \
         /usr/bin/python3 -m build --no-isolation --wheel --outdir "$packages" "$build/wheel"
 }
 

@@ -1,18 +1,29 @@
 #!/usr/bin/env bash
-# pack.sh [--binary FILE] [FOLDER]
+# pack.sh [--binary FILE] [--prebuilt NAME=FILE]... [FOLDER]
 #
 # Makes the npm package, agentwal-VERSION.tgz, in a folder (default: the current
 # one). It has the binary for this system, without symbols, which build.sh
-# makes, or FILE, and the licenses of what is linked into that. It installs
-# without a compiler and without a network.
+# makes, or FILE, and the licenses of what is linked into that; and those of other
+# systems that are named, as linux-arm64-musl=FILE. It installs without a compiler
+# and without a network.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd -P)
 binary=
-if [ "${1:-}" = --binary ]; then
-    binary=$(realpath -e "${2:?--binary needs a file}")
+prebuilt=()
+while [[ "${1:-}" == --* ]]; do
+    case $1 in
+    --binary) binary=$(realpath -e "${2:?--binary needs a file}") ;;
+    --prebuilt)
+        prebuilt+=("${2%%=*}=$(realpath -e "${2#*=}")")
+        ;;
+    *)
+        printf 'pack.sh: unknown option %s\n' "$1" >&2
+        exit 2
+        ;;
+    esac
     shift 2
-fi
+done
 folder=$(realpath -e "${1:-.}")
 
 if [ -z "$binary" ]; then
@@ -21,7 +32,11 @@ if [ -z "$binary" ]; then
 fi
 cd "$here"
 mkdir -p prebuilds
+rm -f prebuilds/*.node
 objcopy --strip-all "$binary" "prebuilds/linux-$(node -p process.arch).node"
+for other in "${prebuilt[@]}"; do
+    cp "${other#*=}" "prebuilds/${other%%=*}.node"
+done
 python3 ../generate.py declarations native/interface.txt records.d.ts
 cp ../../LICENSE LICENSE
 for library in libssl-dev liblz4-dev zlib1g-dev libzstd-dev libdeflate-dev libsqlite3-dev; do

@@ -39,7 +39,7 @@ class BuildWithCMake(build_ext):
         target.parent.mkdir(parents=True, exist_ok=True)
         prebuilt = os.environ.get("AGENTWAL_PREBUILT")
         shutil.copyfile(prebuilt if prebuilt else self.build_library(), target)
-        if shutil.which("strip"):
+        if not prebuilt and shutil.which("strip"):
             subprocess.run(["strip", "--strip-unneeded", target], check=True)
 
     def build_library(self) -> Path:

@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# The tests of units, of processes that are killed, of damaged stores, and of both bindings pass on
+# arm64, by an emulator that runs one program (qemu-user); and a golden store that arm64 makes is
+# the one that this system makes, byte for byte. tests/cross/arm64_kernel.sh has a real kernel.
+#
+# Left out is what shows a fault of the emulator:
+set -euo pipefail
+left_out=()
+
+fail() {
+    printf 'arm64.sh: %s\n' "$*" >&2
+    exit 1
+}
+
+emulated=$AGENTWAL_SOURCE/tests/lib/emulated.sh
+export QEMU_LD_PREFIX=$AGENTWAL_BUILD/cross/arm64-root
+"$AGENTWAL_SOURCE/tests/lib/arm64_root.sh" "$QEMU_LD_PREFIX" libc6 libstdc++6 nodejs python3
+built=$AGENTWAL_BUILD/cross/aarch64-linux-gnu
+"$AGENTWAL_SOURCE/tools/cross.sh" --tests aarch64-linux-gnu "$built"
+
+# The same golden stores.
+cmake --build "$AGENTWAL_BUILD" --target make_golden >build.log || { cat build.log && exit 1; }
+cmake --build "$built" --target make_golden >build.log || { cat build.log && exit 1; }
+mkdir here there
+"$AGENTWAL_BUILD/tests/make_golden" here >/dev/null
+"$emulated" "$built/tests/make_golden" there >/dev/null
+diff -r here there || fail 'the golden stores differ'
+
+# The bindings.
+calls=$AGENTWAL_SOURCE/tests/conformance/conformance
+for cases in conformance conformance_search; do
+    for binding in node python; do
+        command=("$QEMU_LD_PREFIX/usr/bin/node" "$calls.mjs")
+        [ $binding = node ] || command=("$QEMU_LD_PREFIX/usr/bin/python3.11" -B "$calls.py")
+        mkdir $cases-$binding
+        (cd $cases-$binding && AGENTWAL_NODE_BINARY=$built/node/agentwal.node \
+            PYTHONHOME=$QEMU_LD_PREFIX/usr PYTHONPATH=$built/python \
+            "$emulated" "${command[@]}" "$AGENTWAL_SOURCE/bindings/$cases.json")
+    done
+done
+
+# The tests.
+"$emulated" ctest --test-dir "$built" -j "$(nproc)" -L '^(unit|golden|crash|fuzz)$' \
+    -E "^($(IFS='|' && printf '%s' "${left_out[*]-}"))\$" --timeout 3600 --output-on-failure

@@ -769,6 +769,13 @@ static const char *find_origin(struct wal__session_database *database, sqlite3_s
                : NULL;
 }
 
+static int64_t time_updated(sqlite3_stmt *row)
+{
+    int column = column_of(row, "time_updated");
+
+    return column >= 0 ? sqlite3_column_int64(row, column) : 0;
+}
+
 static const char *copy_time(struct wal__session_database *database, sqlite3_stmt *row)
 {
     int column = column_of(row, "time_created");
@@ -841,6 +848,7 @@ enum wal_status wal__session_database_next(struct wal__session_database *databas
             group->parent = find_origin(database, row);
         }
         group->created = copy_time(database, row);
+        group->updated_ms = time_updated(row);
     }
     return WAL_OK;
 }

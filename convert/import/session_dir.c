@@ -464,19 +464,22 @@ const char *wal__session_dir_origin(struct wal__import *import,
     const char *id =
         wal__string_copy(&import->arena.arena, wal__member_string(member), WAL__STRING_MAX);
     struct wal_session *session = NULL;
+    enum wal_status status;
 
-    if (id == NULL || import->store == NULL ||
-        wal_session_open(import->store, wal__slice_from_text(id), &session, NULL) != WAL_OK) {
+    if (id == NULL || import->store == NULL) {
         return NULL;
     }
+    status = wal_session_open(import->store, wal__slice_from_text(id), &session, NULL);
     wal_session_close(session);
-    return id;
+    import->arena.has_failed |= status == WAL_ENOMEM;
+    return status == WAL_OK ? id : NULL;
 }
 
 static void set_group_info(struct wal__import *import, struct wal__session_dir_group *group,
                            const char *json, size_t size)
 {
     struct wal__json_member created = {.parent = "time", .key = "created"};
+    struct wal__json_member updated = {.parent = "time", .key = "updated"};
     struct wal__json_member origin = {.parent = "metadata", .key = "agentwal"};
     int64_t ms = 0;
 
@@ -492,6 +495,9 @@ static void set_group_info(struct wal__import *import, struct wal__session_dir_g
         created.value.kind == WAL__JSON_NUMBER &&
         wal__json_integer(created.value.span, &ms) == WAL__JSON_OK) {
         group->created = wal__import_time_text(&import->arena.arena, ms);
+    }
+    if (wal__json_members(json, size, &updated, 1, NULL) == WAL__JSON_OK) {
+        (void)wal__model_time_read(updated.value.span, &group->updated_ms);
     }
 }
 

@@ -7,7 +7,8 @@
  * other session. Files of lines are streams of the session. A file of JSON is a document whose key
  * is its path relative to the root. Any other file is an entry of the stream WAL__FILES_STREAM
  * whose meta is {"file":PATH}: the last entry of a path is the file's content, unless a document
- * has the path. Paths are escaped as in sources.
+ * has the path. Paths are escaped as in sources. An entry of that stream without a file has the
+ * time of the client's last change: documents have none.
  *
  * A session is continued if it has the id that the files suggest and its streams are prefixes of
  * the files; otherwise a new session is created. A failure of one of its files is reported; then
@@ -55,9 +56,10 @@ struct wal__session_dir_group {
     const char *created;
     const char *project;
     const char *parent;
-    bool is_subagent; /* the parent started it, for a part of its work */
-    bool has_file;    /* the session's info file exists */
-    const char *info; /* OpenCode's: path of that file, below the root */
+    int64_t updated_ms; /* when the client wrote to it last; or 0 */
+    bool is_subagent;   /* the parent started it, for a part of its work */
+    bool has_file;      /* the session's info file exists */
+    const char *info;   /* OpenCode's: path of that file, below the root */
 };
 
 /* The owner sets the first fields and zeroes those from `files` on, which are in the arena. */

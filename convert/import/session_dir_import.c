@@ -910,6 +910,41 @@ static enum wal_status report(struct dir_import *dir_import, struct wal_error *e
     return wal__import_report(dir_import->import, &report, dir_import->target.session, error);
 }
 
+/* Appends an entry without content at the time of the client's last change, unless the session has
+ * a later one: the times of documents are not those of their session. */
+static enum wal_status note_time(struct dir_import *dir_import, struct wal_error *error)
+{
+    const struct wal_append_options options = {.struct_size = sizeof(options),
+                                               .durability = WAL_WRITTEN};
+    struct wal_append_result result = {.struct_size = sizeof(result)};
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_session *session = dir_import->target.session;
+    int64_t ms = dir_import->group->updated_ms;
+    struct wal_entry entry = {
+        .struct_size = sizeof(entry),
+        .flags = WAL_ENTRY_ROOT | WAL_ENTRY_HEAD_KEEP,
+        .stream = WAL__FILES_STREAM,
+        .type = wal__slice_from_text("time"),
+        .payload = wal__slice_from_text("null"),
+    };
+    char id[ID_SIZE + 16];
+    enum wal_status status = wal_session_get_info(session, &info, error);
+
+    if (status != WAL_OK || ms <= info.updated_ms) {
+        return status;
+    }
+    make_id(dir_import, "time", id);
+    if (dir_import->files.arena.has_failed) {
+        return wal__no_memory(error);
+    }
+    entry.id = wal__slice_from_text(id);
+    entry.timestamp =
+        wal__slice_from_text(wal__import_time_text(&dir_import->import->arena.arena, ms));
+    dir_import->import->must_sync = true;
+    status = wal__import_check_memory(dir_import->import, error);
+    return status == WAL_OK ? wal_append(session, &entry, 1, &options, &result, error) : status;
+}
+
 static enum wal_status import_files(struct dir_import *dir_import, struct wal_error *error)
 {
     const struct wal__session_dir *dir = dir_import->dir;
@@ -927,6 +962,9 @@ static enum wal_status import_files(struct dir_import *dir_import, struct wal_er
     }
     if (status == WAL_OK) {
         status = commit_docs(dir_import, error);
+    }
+    if (status == WAL_OK) {
+        status = note_time(dir_import, error);
     }
     dir_import->import->must_sync |= dir_import->changed > 0;
     /* A storage of OpenCode has no directory per session. */

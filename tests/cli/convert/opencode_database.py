@@ -392,6 +392,27 @@ def both_versions():
     assert home.changed() == 0
 
 
+def times():
+    """A session is as old as the client's last change of it."""
+    home = Home("times")
+    db = Database(home.path, V1)
+    names = [db.session(number) for number in (1, 2)]
+    for number, name in enumerate(names, 1):
+        db.message(name, number, "user", "go")
+    home.imports()
+    db.session(1, time_updated=T0 + 5000)
+    db.message(names[0], 3, "user", "on", at=T0 + 4000)
+    assert home.changed() == 3  # the session, the message and its part
+    assert home.changed() == 0
+    found = home.sessions()
+    assert list(found) == names, found
+    assert found[names[0]]["updated"] == "2026-02-02T02:40:05.000Z", found
+    assert [row["entries"] for row in found.values()] == [0, 0]
+    assert home.shown(names[0]) == [("user", "go"), ("user", "on")]
+    assert home.run("latest").stdout.decode().strip() == names[0]
+    db.close()
+
+
 def order():
     """Messages are in the order of their times, although ids begin anew."""
     home = Home("order")
@@ -802,9 +823,10 @@ def many_subagents():
     assert home.changed() == 0
 
 
-TESTS = (version_1, subagents, gone_on_with, version_2, imported_by_version_1, both_versions, order,
-         moved_from_files, relatives, places, follow, locked, half_migrated,
-         another_schema, damaged, odd_rows, read_only_folder, many_subagents)
+TESTS = (version_1, subagents, gone_on_with, times, version_2,
+         imported_by_version_1, both_versions, order, moved_from_files,
+         relatives, places, follow, locked, half_migrated, another_schema,
+         damaged, odd_rows, read_only_folder, many_subagents)
 
 
 def main():

@@ -182,7 +182,8 @@ static const struct wal__client clients[] = {
                  "of `workspace.yaml`",
         .writes = "session-state/ID/events.jsonl",
         .resume = "copilot --resume %s",
-        .tests = {"unit/model/test_model_linear", "unit/model/test_model_convert"},
+        .tests = {"unit/model/test_model_linear", "unit/model/test_model_convert",
+                  "cli/convert/client_homes"},
     },
     {
         .name = "Gemini CLI",
@@ -282,7 +283,7 @@ static const struct wal__client clients[] = {
                  "of Anthropic's API",
         .writes = "projects/CWD/chats/ID.jsonl",
         .resume = "qwen --resume %s",
-        .tests = {"unit/model/test_model_qwen"},
+        .tests = {"unit/model/test_model_qwen", "cli/convert/client_homes"},
     },
     {
         .name = "Cursor CLI",

@@ -22,6 +22,7 @@
 struct convert_summary {
     uint64_t files;
     uint64_t lines; /* that were added */
+    uint64_t bytes; /* that were written to files of views */
     struct convert_loss {
         char *what;
         uint64_t count;

@@ -346,11 +346,22 @@ static void add_loss(struct convert_summary *summary, const char *what, uint64_t
     summary->items[i].count += count;
 }
 
+/* Prints what was added to files of lines, or of documents, which have none. */
+static void print_added(uint64_t lines, uint64_t bytes)
+{
+    if (lines == 0 && bytes > 0) {
+        fputs(", ", stdout);
+        convert_print_bytes(bytes);
+        puts(" written");
+    } else {
+        printf(", %s added\n", cli_counted(lines, "line", "lines"));
+    }
+}
+
 void convert_summary_end(struct convert_summary *summary)
 {
-    printf("%" PRIu64 " %s, %" PRIu64 " %s added\n", summary->files,
-           cli_plural(summary->files, "file", "files"), summary->lines,
-           cli_plural(summary->lines, "line", "lines"));
+    fputs(cli_counted(summary->files, "file", "files"), stdout);
+    print_added(summary->lines, summary->bytes);
     for (size_t i = 0; i < summary->count; i++) {
         printf("  lost: %" PRIu64 " %s\n", summary->items[i].count, summary->items[i].what);
         free(summary->items[i].what);
@@ -367,6 +378,7 @@ static void sum(struct convert_summary *summary, const struct wal_view *view,
 
     summary->files++;
     summary->lines += result->lines;
+    summary->bytes += result->bytes;
     for (uint32_t i = 0; wal_view_loss(view, i, &what, &count, NULL) == WAL_OK; i++) {
         add_loss(summary, what, count);
     }
@@ -394,7 +406,7 @@ static void print(const struct convert_view *target, const struct wal_view *view
         cli_print_name(stdout, cli_slice(path));
         printf(": session ");
         cli_print_name(stdout, cli_slice(name));
-        printf(", %s added\n", cli_counted(result->lines, "line", "lines"));
+        print_added(result->lines, result->bytes);
     }
     for (uint32_t i = 0; wal_view_loss(view, i, &what, &count, NULL) == WAL_OK; i++) {
         fprintf(file, "  lost: %" PRIu64 " %s\n", count, what);

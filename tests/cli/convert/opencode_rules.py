@@ -5,6 +5,7 @@ seen."""
 import glob
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -180,6 +181,17 @@ def storage_is_one_file_on_standard_output(work):
         export.write(text)
     row = place.import_(file)[0]
     assert row["sessionId"] == session["info"]["id"], row
+
+
+def bytes_of_documents_are_reported(work):
+    """A view of OpenCode consists of documents, which have no lines."""
+    place = Place(work, claude_session)
+    out = ["agentwal", "--store", place.store, "export", "--dialect", "opencode", place.out]
+    for session in ([], ["--session", place.session]):
+        text = run(*out[:-1], *session, place.out + str(len(session))).decode()
+        assert re.search(r", \d[\d.]* k?B written$|, \d+ bytes written$", text, re.M), text
+        text = run(*out[:-1], *session, place.out + str(len(session))).decode()
+        assert ", 0 lines added\n" in text, text
 
 
 # What OpenCode 1.18 refuses a file without.
@@ -567,6 +579,7 @@ def main():
                  client_follows_the_documents, titles_are_carried,
                  storage_is_one_file_on_standard_output,
                  one_file_has_what_older_versions_did_not_write,
+                 bytes_of_documents_are_reported,
                  client_goes_on_in_documents,
                  client_renames_and_goes_on_in_documents, forks_are_listed,
                  no_two_sessions_share_an_id,

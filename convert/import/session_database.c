@@ -395,37 +395,53 @@ static int prepare(struct wal__session_database *database)
     return code;
 }
 
+enum beginning {
+    BEGINS_WITH_NOTHING, /* or it cannot be read */
+    BEGINS_AS_DATABASE,
+    BEGINS_AS_OTHER
+};
+
 /* Whether the file begins as those of SQLite do. */
-static bool has_magic(const char *name)
+static enum beginning read_beginning(const char *name)
 {
     static const char magic[16] = "SQLite format 3";
     char bytes[sizeof(magic)];
     struct stat stat;
     int fd = open(name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    bool is_match = fd >= 0 && fstat(fd, &stat) == 0 && S_ISREG(stat.st_mode) &&
-                    wal__file_read_full(fd, bytes, sizeof(bytes)) == (ssize_t)sizeof(bytes) &&
-                    memcmp(bytes, magic, sizeof(bytes)) == 0;
+    ssize_t got = 0;
 
+    if (fd >= 0 && fstat(fd, &stat) == 0 && S_ISREG(stat.st_mode)) {
+        got = wal__file_read_full(fd, bytes, sizeof(bytes));
+    }
     if (fd >= 0) {
         close(fd);
     }
-    return is_match;
+    if (got <= 0) {
+        return BEGINS_WITH_NOTHING;
+    }
+    return got == (ssize_t)sizeof(bytes) && memcmp(bytes, magic, sizeof(bytes)) == 0
+               ? BEGINS_AS_DATABASE
+               : BEGINS_AS_OTHER;
 }
 
-/* Sets *is_other to whether a client's file that is to have sessions has something else instead. */
+/* Whether the path of a source is that of a client's database. */
+static bool is_of_client(const char *path)
+{
+    const char *below = NULL;
+    const struct wal__client *client =
+        path != NULL ? wal__client_of_source(wal__dialect_opencode.name, path, &below) : NULL;
+
+    return client != NULL && wal__client_matches(client->roots, below) && has_ending(below);
+}
+
+/* Sets *is_other to whether a client's database has something else instead of sessions. */
 static int look_for_other(struct wal__session_database *database, const char *path, bool *is_other)
 {
-    const struct wal__client *client = NULL;
-    const char *below = NULL;
     int64_t count = 0;
-    int code = SQLITE_OK;
+    int code = is_of_client(path)
+                   ? run(database, "SELECT count(*) FROM sqlite_master", NULL, &count)
+                   : SQLITE_OK;
 
-    if (path != NULL) {
-        client = wal__client_of_source(wal__dialect_opencode.name, path, &below);
-    }
-    if (client != NULL && wal__client_matches(client->roots, below)) {
-        code = run(database, "SELECT count(*) FROM sqlite_master", NULL, &count);
-    }
     *is_other = count > 0;
     return code;
 }
@@ -435,14 +451,18 @@ enum wal_status wal__session_database_open(struct wal__import *import, const cha
                                            struct wal__session_database **database,
                                            struct wal_error *error)
 {
+    const enum beginning begins = read_beginning(name);
     struct wal__session_database *opened;
     enum wal_status status = WAL_OK;
     bool is_other = false;
     int code;
 
     *database = NULL;
-    if (!has_magic(name)) {
-        return WAL_OK;
+    if (begins != BEGINS_AS_DATABASE) {
+        return begins == BEGINS_AS_OTHER && is_of_client(path)
+                   ? wal__fail(error, WAL_EBADJSON,
+                               "the database is damaged: it does not begin as one does")
+                   : WAL_OK;
     }
     opened = wal__heap_zalloc(import->heap, sizeof(*opened));
     if (opened == NULL) {

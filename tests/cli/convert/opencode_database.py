@@ -679,9 +679,13 @@ def damaged():
         done = run("--store", home.store, "import", home.data, env=home.environment,
                    code=home_code(home))
         assert b"Sanitizer" not in done.stderr
-    with open(home.path, "wb") as file:
-        file.write(whole[:2 * 4096 + 100])
-    failed(home, "damaged")
+    for text in (whole[:2 * 4096 + 100], b"\0" * 4096, b"SQLite", b"x"):
+        with open(home.path, "wb") as file:
+            file.write(text)
+        failed(home, "damaged")
+    with open(home.path, "wb"):
+        pass
+    assert b"left out: 1 database" in home.imports().stdout
     with open(home.path, "wb") as file:
         file.write(whole)
     home.imports()

@@ -76,6 +76,26 @@ function(agentwal_add_static_search target what file missing)
     ${PROJECT_SOURCE_DIR}/search/include)
 endfunction()
 
+# What a program loads on macOS may be a library, too, and zig links no bundles.
+if(APPLE)
+  set(agentwal_module SHARED)
+else()
+  set(agentwal_module MODULE)
+endif()
+
+# agentwal_link_module(TARGET MAP): links a module that exports what MAP names, and gets
+# what it does not link of the program that loads it. Without nodelete one that ends a
+# Worker or an interpreter would unload it, and what threads of the process may call later.
+function(agentwal_link_module target map)
+  if(APPLE)
+    target_link_options(${target} PRIVATE LINKER:-undefined,dynamic_lookup)
+  else()
+    target_link_options(${target} PRIVATE
+      LINKER:-Bsymbolic LINKER:--gc-sections
+      LINKER:-z,nodelete LINKER:--version-script,${map})
+  endif()
+endfunction()
+
 # agentwal_generate_binding(WHAT SPEC MADE): the file MADE, which
 # bindings/generate.py makes of the public headers and SPEC.
 function(agentwal_generate_binding what spec made)

@@ -382,7 +382,7 @@ WAL_API WAL_MUST_USE enum wal_status wal_store_wait(struct wal_store *store, uin
 
 /* The kinds of a completion descriptor. */
 enum wal_completion_kind {
-    WAL_COMPLETION_EVENTFD = 0, /* a count, which is read as 8 bytes */
+    WAL_COMPLETION_EVENTFD = 0, /* a count, which is read as 8 bytes; on Linux */
     WAL_COMPLETION_PIPE = 1,    /* the read end of a pipe */
     WAL_COMPLETION_SOCKET = 2   /* one of a pair of stream sockets */
 };
@@ -400,8 +400,8 @@ enum wal_completion_kind {
  * The child of fork() does not have it. wal_close closes both of its ends: pass a duplicate to what
  * closes it too.
  *
- * Threads: any. Errors: WAL_EINVAL when the descriptor of this handle has another kind, WAL_ENOMEM
- * when the process has no descriptor left.
+ * Threads: any. Errors: WAL_EINVAL when the descriptor of this handle has another kind, or the
+ * system has no eventfd, WAL_ENOMEM when the process has no descriptor left.
  */
 WAL_API WAL_MUST_USE enum wal_status wal_store_completion_fd(struct wal_store *store, uint32_t kind,
                                                              int32_t *fd, struct wal_error *error);

@@ -402,6 +402,9 @@ static enum wal_status open_once(struct wal__async_errors *async_errors,
     /* Only in the child of fork() it was open before. */
     atomic_store(&async_errors->has_completion_fd, 0);
     if (!wal__completion_fd_open(completion, kind, is_signalled, &err)) {
+        if (err == ENOTSUP) {
+            return wal__invalid(error, "this system cannot make %s; ask for a pipe", names[kind]);
+        }
         return wal__fail_at(error, WAL_ENOMEM, err, NULL, 0,
                             "cannot create %s: no descriptor is available", names[kind]);
     }

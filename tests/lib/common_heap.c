@@ -61,7 +61,11 @@ void common_heap_clear_but(const void *first)
     region->used = begin_of_blocks() + ((size_t)1 << head->class);
     memset(region->free, 0, sizeof(region->free));
     kept = (region->used + page - 1) & ~(page - 1);
+#ifdef MADV_REMOVE
     WAL__ASSERT(madvise((char *)region + kept, region->size - kept, MADV_REMOVE) == 0);
+#else
+    memset((char *)region + kept, 0, region->size - kept);
+#endif
 }
 
 static void lock(void)

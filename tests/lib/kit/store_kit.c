@@ -7,7 +7,9 @@
 #include <ftw.h>
 #include <limits.h>
 #include <signal.h>
+#ifdef __linux__
 #include <sys/prctl.h>
+#endif
 #include <sys/wait.h>
 #include <time.h>
 
@@ -520,7 +522,9 @@ pid_t kit_start_process(void)
     child = fork();
     assert_true(child >= 0);
     if (child == 0) {
+#ifdef __linux__
         WAL__ASSERT(prctl(PR_SET_PDEATHSIG, SIGKILL) == 0);
+#endif
         WAL__ASSERT(getppid() == parent); /* it may have ended before that */
     }
     return child;

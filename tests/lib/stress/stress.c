@@ -5,6 +5,7 @@
 
 #include <inttypes.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 
 #include "format/bytes/assert.h"
@@ -50,7 +51,7 @@ void stress_close(struct wal_store *store, struct wal_session *session)
 /* ----------------------------------------------------------- threads --- */
 
 struct thread_group {
-    pthread_barrier_t start;
+    _Atomic int awaited; /* threads, before any begins */
     _Atomic int working;
     _Atomic uint64_t reads;
 };
@@ -68,7 +69,10 @@ static void *run_thread(void *arg)
     struct thread_slot *thread_slot = arg;
     struct thread_group *thread_group = thread_slot->thread_group;
 
-    (void)pthread_barrier_wait(&thread_group->start);
+    (void)atomic_fetch_sub(&thread_group->awaited, 1);
+    while (atomic_load(&thread_group->awaited) > 0) {
+        (void)sched_yield();
+    }
     if (!thread_slot->reads) {
         thread_slot->work(&thread_slot->stress_thread);
         atomic_fetch_sub(&thread_group->working, 1);
@@ -90,7 +94,7 @@ uint64_t stress_run_threads(void *ctx, stress_thread_fn *work, int workers, stre
     int count = workers + readers;
 
     WAL__ASSERT(count <= THREADS_MAX);
-    WAL__ASSERT(pthread_barrier_init(&thread_group.start, NULL, (unsigned)count) == 0);
+    atomic_store(&thread_group.awaited, count);
     for (int i = 0; i < count; i++) {
         bool reads = i >= workers;
 
@@ -105,7 +109,6 @@ uint64_t stress_run_threads(void *ctx, stress_thread_fn *work, int workers, stre
     for (int i = 0; i < count; i++) {
         WAL__ASSERT(pthread_join(seats[i].thread, NULL) == 0);
     }
-    (void)pthread_barrier_destroy(&thread_group.start);
     return atomic_load(&thread_group.reads);
 }
 

@@ -704,8 +704,10 @@ uint8_t *sim__file_content(struct sim_file *file)
     file->content = mmap(NULL, SIM_FILE_MAX, PROT_READ | PROT_WRITE,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     WAL__ASSERT(file->content != MAP_FAILED);
+#ifdef MADV_NOHUGEPAGE
     /* A huge page would be cleared for each file's first byte. */
     (void)madvise(file->content, SIM_FILE_MAX, MADV_NOHUGEPAGE);
+#endif
     file->touched = calloc(SIM_PAGES / 64, sizeof(*file->touched));
     WAL__ASSERT(file->touched != NULL);
     return file->content;

@@ -432,7 +432,10 @@ enum wal_session_flag {
     WAL_SESSION_DAMAGED = 1u << 1, /* lost entries; refuses appends */
     WAL_SESSION_DELETED = 1u << 2, /* in a lineage only */
     WAL_SESSION_TRASHED = 1u << 3, /* in the trash; refuses changes */
-    WAL_SESSION_MOVED = 1u << 4    /* to another store; refuses appends */
+    WAL_SESSION_MOVED = 1u << 4,   /* to another store; refuses appends */
+    WAL_SESSION_NO_TEXT = 1u << 5  /* first_text is empty although there is a
+                                    * user message: it was redacted, which may
+                                    * have been undone, or has gone */
 };
 
 /* A session as it is. The library fills it. */

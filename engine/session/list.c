@@ -112,7 +112,9 @@ static enum wal_status fill_info(const struct wal__core *core, const struct wal_
     }
     info->schema_version = summary->schema_version;
     info->number = summary->number;
-    info->flags = public_flags(summary->flags);
+    info->flags =
+        public_flags(summary->flags) |
+        (summary->first_sequence != 0 && first_text.size == 0 ? (uint32_t)WAL_SESSION_NO_TEXT : 0);
     copy_texts(summary, size, texts, info);
     info->metadata = copy_text(texts, metadata);
     info->first_text = first_text.data == summary->first_text.data

@@ -965,7 +965,7 @@ struct wal_slice cli_session_first_text(struct wal_store *store,
     size_t size;
 
     options.flags = WAL_ENTRY_CURSOR_REDACTED;
-    if (first.size > 0 || info->entries == 0 ||
+    if ((info->flags & WAL_SESSION_NO_TEXT) == 0 ||
         wal_session_open(store, info->id, &session, NULL) != WAL_OK ||
         wal_entry_cursor_open(session, &options, &cursor, NULL) != WAL_OK) {
         wal_session_close(session);

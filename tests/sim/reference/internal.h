@@ -151,9 +151,10 @@ uint64_t ref_depth(const struct reference *ref, uint64_t sequence);
 bool ref_is_ancestor(const struct reference *ref, uint64_t above, uint64_t sequence);
 /* The beginning of a user's message; 0: it is none, or has no text. */
 uint32_t ref_user_text(const struct wal_entry *entry, char out[160]);
-/* The text of a session's first user message as the list shows it; copied to
- * `out`, its size is answered. */
-uint32_t ref_first_text(const struct reference *ref, uint32_t number, char out[160]);
+/* The text of a session's first user message as the list shows it; copied to `out`, its size is
+ * answered. Adds WAL_SESSION_NO_TEXT to the flags when it was redacted. */
+uint32_t ref_first_text(const struct reference *ref, uint32_t number, char out[160],
+                        uint32_t *flags);
 
 /* write.c */
 

@@ -371,13 +371,15 @@ static uint64_t first_message(const struct reference *ref, uint32_t number)
     return first;
 }
 
-uint32_t ref_first_text(const struct reference *ref, uint32_t number, char out[160])
+uint32_t ref_first_text(const struct reference *ref, uint32_t number, char out[160],
+                        uint32_t *flags)
 {
     uint64_t first = first_message(ref, number);
     struct wal_slice text;
 
     /* What a redaction took does not come back. */
     if (first == 0 || ref_at(ref, first)->known != 0) {
+        *flags |= first != 0 ? (uint32_t)WAL_SESSION_NO_TEXT : 0;
         return 0;
     }
     text = ref_at(ref, first)->user_text;

@@ -1013,7 +1013,7 @@ static void describe(const struct reference *ref, uint32_t number, struct refere
     out->info.entries = own_entries(ref, number) + out->info.inherited;
     out->info.metadata_version = ref_sequence(ref, now);
     out->info.documents = own_documents(ref, number);
-    out->first_text_size = ref_first_text(ref, number, out->first_text);
+    out->first_text_size = ref_first_text(ref, number, out->first_text, &out->info.flags);
 }
 
 enum wal_status reference_session_status(const struct reference *ref, uint32_t number,

@@ -188,6 +188,26 @@ KIT_TEST(list__lineage_includes_deleted_sessions)
     }
 }
 
+/* Of the session and of its fork, also when the redaction is undone: the text is not kept. */
+KIT_TEST(list__redacted_first_message_is_flagged)
+{
+    struct wal_store *store = kit_store();
+    struct wal_session *session = kit_create(store, "s");
+    struct wal_session *fork;
+
+    assert_int_equal(kit_info(session).flags, 0);
+    append_message(session, "a", "hello");
+    assert_int_equal(kit_info(session).flags, 0);
+    fork = kit_fork(session, "a", "fork");
+    kit_redact(session, "a");
+    assert_int_equal(kit_info(session).flags, WAL_SESSION_NO_TEXT);
+    assert_int_equal(kit_info(fork).flags, WAL_SESSION_FORK | WAL_SESSION_NO_TEXT);
+    assert_ok(wal_session_unredact(session, kit_text("a"), NULL));
+    assert_int_equal(kit_info(session).flags, WAL_SESSION_NO_TEXT);
+    wal_session_close(fork);
+    wal_session_close(session);
+}
+
 enum { PAGES_TEXT = 4096 };
 
 /* The next `count` ids of the list after `cursor`, which advances. */

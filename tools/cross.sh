@@ -247,13 +247,24 @@ configured() {
     cmake --install "$work"
 }
 
-# The certificates are where most systems have them.
+# The certificates are where most systems have them. On macOS curl calls one function of a
+# framework whose headers zig has not, and ignores what it returns.
 build_curl() {
+    local framework=$here/build/framework more=()
+    if [[ $target == *-macos ]]; then
+        mkdir -p "$framework/SystemConfiguration"
+        printf '%s\n' 'typedef void *CFDictionaryRef;' \
+            '#define SCDynamicStoreCopyProxies(store) (store)' \
+            '#define CFRelease(object) (void)object' \
+            >"$framework/SystemConfiguration/SCDynamicStoreCopySpecific.h"
+        more=(-DSYSTEMCONFIGURATION_FRAMEWORK=none -DCOREFOUNDATION_FRAMEWORK=none
+            -DCMAKE_C_FLAGS="-I$framework")
+    fi
     configured curl "$(source_of curl)" -DBUILD_CURL_EXE=OFF -DHTTP_ONLY=ON -DBUILD_TESTING=OFF \
         -DCURL_USE_OPENSSL=ON -DCURL_ZLIB=OFF -DCURL_USE_LIBSSH2=OFF -DUSE_LIBIDN2=OFF \
         -DUSE_NGHTTP2=OFF -DCURL_USE_LIBPSL=OFF -DCURL_DISABLE_NTLM=ON -DENABLE_MANUAL=OFF \
         -DCURL_CA_BUNDLE=/etc/ssl/certs/ca-certificates.crt -DCURL_CA_PATH=/etc/ssl/certs \
-        -DOPENSSL_ROOT_DIR="$prefix" -DOPENSSL_USE_STATIC_LIBS=ON
+        -DOPENSSL_ROOT_DIR="$prefix" -DOPENSSL_USE_STATIC_LIBS=ON "${more[@]}"
 }
 
 build_microhttpd() {

@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -27,6 +28,7 @@
 
 #include "engine/base/io.h"
 #include "engine/base/linux/storage.h"
+#include "engine/log/op.h"
 #include "tests/lib/io_cases.h"
 #include "tests/lib/test.h"
 
@@ -43,6 +45,18 @@ int fallocate(int fd, int mode, off_t offset, off_t len)
         return -1;
     }
     return (int)syscall(SYS_fallocate, fd, mode, offset, len);
+}
+
+/* Likewise: a system that has none. */
+static int eventfd_errno;
+
+int eventfd(unsigned int count, int flags)
+{
+    if (eventfd_errno != 0) {
+        errno = eventfd_errno;
+        return -1;
+    }
+    return (int)syscall(SYS_eventfd2, count, flags);
 }
 
 /* ------------------------------------------------------------ set-up --- */
@@ -165,6 +179,29 @@ TEST_WITH(io_posix__allocate_falls_back_to_writing, enter, leave)
     assert_int_equal(sys_errno, ENOSPC);
     assert_int_equal(io_case_stat(file).size, 0);
     io->close(NULL, file);
+}
+
+/* ------------------------------------------------------- event loops --- */
+
+TEST(completion__without_eventfd_a_pipe_is_left)
+{
+    struct wal_error error = WAL_INIT(wal_error);
+    struct wal__async_errors errors;
+    int32_t fd = -1;
+
+    wal__async_errors_init(&errors);
+    eventfd_errno = ENOTSUP;
+    assert_int_equal(wal__async_errors_completion_fd(&errors, WAL_COMPLETION_EVENTFD, &fd, &error),
+                     WAL_EINVAL);
+    assert_non_null(strstr(error.text, "a pipe"));
+    eventfd_errno = EMFILE;
+    assert_int_equal(wal__async_errors_completion_fd(&errors, WAL_COMPLETION_EVENTFD, &fd, &error),
+                     WAL_ENOMEM);
+    eventfd_errno = 0;
+    assert_int_equal(fd, -1);
+    assert_ok(wal__async_errors_completion_fd(&errors, WAL_COMPLETION_PIPE, &fd, &error));
+    assert_true(fd > STDERR_FILENO);
+    wal__async_errors_deinit(&errors);
 }
 
 /* ------------------------------------------------------------- locks --- */

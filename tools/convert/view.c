@@ -349,10 +349,11 @@ static void add_loss(struct convert_summary *summary, const char *what, uint64_t
 /* Prints what was added to files of lines, or of documents, which have none. */
 static void print_added(uint64_t lines, uint64_t bytes)
 {
+    char text[SIZE_TEXT];
+
+    size_text(bytes, text);
     if (lines == 0 && bytes > 0) {
-        fputs(", ", stdout);
-        convert_print_bytes(bytes);
-        puts(" written");
+        printf(", %s written\n", text);
     } else {
         printf(", %s added\n", cli_counted(lines, "line", "lines"));
     }

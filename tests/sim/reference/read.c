@@ -770,9 +770,9 @@ bool reference_may_be_parent(const struct reference *ref, uint64_t sequence, str
 {
     uint64_t parent = ref_at(ref, sequence)->target;
 
-    while (
-        parent != 0 && !reference_is_equal(ref_entry_id(ref, parent), id) &&
-        (is_hidden(ref, parent, flags, ref->count) || reference_was_redacted(ref, parent, since))) {
+    while (parent != 0 && !reference_is_equal(ref_entry_id(ref, parent), id) &&
+           (is_hidden(ref, parent, flags, ref->count) || is_hidden(ref, parent, flags, since) ||
+            reference_was_redacted(ref, parent, since))) {
         parent = ref_at(ref, parent)->target;
     }
     return parent == 0 ? id.size == 0 : reference_is_equal(ref_entry_id(ref, parent), id);

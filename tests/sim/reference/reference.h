@@ -186,7 +186,7 @@ void reference_take_redaction(const struct reference *ref, struct wal_slice id,
 /* Whether the entry was redacted by a record after the first `since`, and that was undone. */
 bool reference_was_redacted(const struct reference *ref, uint64_t sequence, uint64_t since);
 /* Whether a reader of that age may give the entry with this parent: the nearest one that is not
- * hidden, but for those that were redacted since; empty: none. */
+ * hidden, but for those that were when it was opened or for a while since; empty: none. */
 bool reference_may_be_parent(const struct reference *ref, uint64_t sequence, struct wal_slice id,
                              uint32_t flags, uint64_t since);
 /* The next record after *sequence that redacts an entry, or undoes that; false: none. */

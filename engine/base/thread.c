@@ -12,21 +12,38 @@
 #include "engine/base/system.h"
 #include "format/bytes/assert.h"
 
+/* That of musl is 128 KiB, unless the program says otherwise. */
+enum { STACK_LEAST = 1024 * 1024 };
+
+/* Prepares the attributes of a thread that has room for what the library calls. */
+static void init_attributes(pthread_attr_t *attributes)
+{
+    size_t size = 0;
+
+    (void)pthread_attr_init(attributes);
+    if (pthread_attr_getstacksize(attributes, &size) == 0 && size < STACK_LEAST) {
+        (void)pthread_attr_setstacksize(attributes, STACK_LEAST);
+    }
+}
+
 int wal__thread_start(pthread_t *thread, void *(*run)(void *), void *arg)
 {
     /* A thread that blocks one of these is ended with its process by it. */
     static const int faults[] = {SIGBUS, SIGSEGV, SIGILL, SIGFPE, SIGABRT};
+    pthread_attr_t attributes;
     sigset_t blocked;
     sigset_t before;
     int err;
 
+    init_attributes(&attributes);
     (void)sigfillset(&blocked);
     for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
         (void)sigdelset(&blocked, faults[i]);
     }
     (void)pthread_sigmask(SIG_SETMASK, &blocked, &before);
-    err = pthread_create(thread, NULL, run, arg);
+    err = pthread_create(thread, &attributes, run, arg);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    (void)pthread_attr_destroy(&attributes);
     return err;
 }
 

@@ -1,6 +1,7 @@
 /*
  * test_parallel.c - tests of the parallel for (engine/base/thread.h).
  */
+#include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -178,3 +179,41 @@ TEST_WITH(parallel_for__guided_first_failure_is_returned, set_guided, set_unguid
 {
     test_parallel_for__first_failure_is_returned(state);
 }
+
+#ifdef __GLIBC__
+
+/* --- stacks -------------------------------------------------------------- */
+
+static void *measure_stack(void *arg)
+{
+    pthread_attr_t attributes;
+
+    if (pthread_getattr_np(pthread_self(), &attributes) == 0) {
+        (void)pthread_attr_getstacksize(&attributes, arg);
+        (void)pthread_attr_destroy(&attributes);
+    }
+    return NULL;
+}
+
+/* The default of another C library, for programs that do not set their own. */
+TEST(thread__small_default_stack_is_not_taken)
+{
+    pthread_attr_t small;
+    pthread_attr_t before;
+    pthread_t thread;
+    size_t size = 0;
+    int err;
+
+    assert_int_equal(pthread_getattr_default_np(&before), 0);
+    assert_int_equal(pthread_attr_init(&small), 0);
+    assert_int_equal(pthread_attr_setstacksize(&small, 128 * 1024), 0);
+    assert_int_equal(pthread_setattr_default_np(&small), 0);
+    err = wal__thread_start(&thread, measure_stack, &size);
+    assert_int_equal(pthread_setattr_default_np(&before), 0);
+    assert_int_equal(err, 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_true(size >= 1024 * 1024);
+    assert_int_equal(pthread_attr_destroy(&small) | pthread_attr_destroy(&before), 0);
+}
+
+#endif

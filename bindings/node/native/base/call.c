@@ -3,7 +3,6 @@
  */
 #include "bindings/node/native/base/call.h"
 
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,25 +10,13 @@
 #include <time.h>
 
 #include "engine/base/system.h"
+#include "engine/base/thread.h"
 
 /* --- threads -------------------------------------------------------------- */
 
 bool thread_start(pthread_t *thread, void *(*run)(void *), void *arg)
 {
-    sigset_t blocked;
-    sigset_t before;
-    int failure;
-
-    sigfillset(&blocked);
-    sigdelset(&blocked, SIGBUS);
-    sigdelset(&blocked, SIGSEGV);
-    sigdelset(&blocked, SIGILL);
-    sigdelset(&blocked, SIGFPE);
-    sigdelset(&blocked, SIGABRT);
-    pthread_sigmask(SIG_SETMASK, &blocked, &before);
-    failure = pthread_create(thread, NULL, run, arg);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return failure == 0;
+    return wal__thread_start(thread, run, arg) == 0;
 }
 
 /* --- random ids ----------------------------------------------------------- */

@@ -8,6 +8,9 @@ fail() {
     exit 1
 }
 
+# shellcheck source=tools/deps.sh
+. "$AGENTWAL_SOURCE/tools/deps.sh"
+deps_install 'qemu-user-static deps_command qemu-aarch64-static'
 root=$AGENTWAL_BUILD/cross/arm64-root
 "$AGENTWAL_SOURCE/tests/lib/arm64_root.sh" "$root" libc6
 export QEMU_LD_PREFIX=$root

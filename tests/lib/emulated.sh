@@ -28,4 +28,5 @@ else
     echo "0 $(id -g) 1" >"/proc/$!/gid_map"
     echo "0 $(id -u) 1" >"/proc/$!/uid_map"
 fi
+trap 'kill $!' TERM INT
 wait $!

@@ -6,9 +6,10 @@
 # Left out is what the emulator cannot show: it ignores madvise(2), so no page is populated or given
 # back (test_write_map, test_io_posix), refuses filters of system calls (test_worktree_posix), and
 # shows a process another start of it than other processes see, so that none can name it
-# (test_store_claim, test_compact_report).
+# (test_store_claim, test_store_stopped, test_compact_report).
 set -euo pipefail
-left_out=(test_write_map test_io_posix test_worktree_posix test_store_claim test_compact_report)
+left_out=(test_write_map test_io_posix test_worktree_posix test_store_claim test_store_stopped
+    test_compact_report)
 
 fail() {
     printf 'arm64.sh: %s\n' "$*" >&2

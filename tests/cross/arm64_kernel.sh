@@ -7,8 +7,8 @@
 set -euo pipefail
 
 programs=("$@")
-[ $# -gt 0 ] || programs=(unit_base test_io_posix test_worktree_posix unit_store unit_write
-    unit_format golden crash)
+[ $# -gt 0 ] || programs=(unit_base test_io_posix test_worktree_posix unit_session unit_store
+    unit_write unit_format golden crash)
 seconds=$((${AGENTWAL_LONG:-0} ? 7200 : 1200))
 
 fail() {

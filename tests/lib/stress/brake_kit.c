@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "engine/base/system.h"
 #include "format/bytes/assert.h"
 #include "tests/lib/kit/store_kit.h"
 
@@ -24,13 +25,8 @@ static void on_alarm(int number)
 
 void kit_brake_init(struct kit_brake *brake)
 {
-    pthread_condattr_t attributes;
-
-    WAL__ASSERT(pthread_condattr_init(&attributes) == 0);
-    WAL__ASSERT(pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC) == 0);
     WAL__ASSERT(pthread_mutex_init(&brake->mutex, NULL) == 0);
-    WAL__ASSERT(pthread_cond_init(&brake->changed, &attributes) == 0);
-    (void)pthread_condattr_destroy(&attributes);
+    wal__system_cond_init(&brake->changed);
     brake->waiting = 0;
     WAL__ASSERT(signal(SIGALRM, on_alarm) != SIG_ERR);
     (void)alarm(KIT_TEST_S);
@@ -70,7 +66,7 @@ void kit_brake_pass(struct kit_brake *brake, const bool *held, const char *what)
     brake->waiting++;
     pthread_cond_broadcast(&brake->changed);
     while (*held && end == 0) {
-        end = pthread_cond_timedwait(&brake->changed, &brake->mutex, &until);
+        end = wal__system_cond_wait(&brake->changed, &brake->mutex, &until);
     }
     if (*held) {
         (void)fprintf(stderr,
@@ -91,7 +87,7 @@ void kit_brake_await(struct kit_brake *brake, const char *what)
 
     pthread_mutex_lock(&brake->mutex);
     while (brake->waiting == 0 && end == 0) {
-        end = pthread_cond_timedwait(&brake->changed, &brake->mutex, &until);
+        end = wal__system_cond_wait(&brake->changed, &brake->mutex, &until);
     }
     came = brake->waiting > 0;
     pthread_mutex_unlock(&brake->mutex);

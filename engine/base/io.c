@@ -164,8 +164,11 @@ void wal__io_parse_boot_id(const char *text, uint8_t out[16])
     size_t count = 0;
 
     for (; *text != '\0' && count < sizeof(digits); text++) {
-        const char digit = *text >= 'A' && *text <= 'F' ? "abcdef"[*text - 'A'] : *text;
+        char digit = *text;
 
+        if (digit >= 'A' && digit <= 'F') {
+            digit = "abcdef"[digit - 'A'];
+        }
         if (memchr("0123456789abcdef", digit, 16) != NULL) {
             digits[count++] = digit;
         }

@@ -280,7 +280,7 @@ def check_hidden(server):
             last = read_until(live, "entry", {"sessionId": session})
             same(["session", "entry"], [event[1] for event in last],
                  "the session and the redaction")
-            same(None, last[0][2]["text"], "the text of the session")
+            same("(redacted)", last[0][2]["text"], "the text of the session")
             read_until(fork, "entry", {"sessionId": session})
             if len(way) == 2:
                 check_undone(server, session, live, fork, canary)

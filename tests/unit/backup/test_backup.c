@@ -117,7 +117,7 @@ static void append_random(uint32_t first, uint32_t count)
 }
 
 /* A segment in the middle of the copy has the id of one that has all before it now. With less than
- * WAL__COMPACT_RUN_MAX it were the last one. */
+ * WAL__COMPACT_RUN_MAX it would be the last one. */
 KIT_TEST(backup__of_a_segment_that_was_rewritten_again)
 {
     struct wal_store *store;

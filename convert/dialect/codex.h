@@ -22,6 +22,10 @@
 
 #include "convert/model/dialect.h"
 
+/* The originator of a header that the writer made: its provider is not known to be that of the
+ * answers. */
+#define WAL__CODEX_WRITER "walconv"
+
 /* --- texts --------------------------------------------------------------- */
 
 /* A text in a reusable buffer. */

@@ -550,7 +550,7 @@ static bool emit_line(struct line *line)
 
 /* --- header -------------------------------------------------------------- */
 
-enum { H_ID, H_TIME, H_CWD, H_FORKED, H_PROVIDER, H_COUNT };
+enum { H_ID, H_TIME, H_CWD, H_FORKED, H_PROVIDER, H_ORIGINATOR, H_COUNT };
 
 static bool emit_header(struct line *line, struct wal__json_span header)
 {
@@ -560,6 +560,7 @@ static bool emit_header(struct line *line, struct wal__json_span header)
         [H_CWD] = {.key = "cwd"},
         [H_FORKED] = {.key = "forked_from_id"},
         [H_PROVIDER] = {.key = "model_provider"},
+        [H_ORIGINATOR] = {.key = "originator"},
     };
     struct wal__model_session session = {.raw = line->item.raw};
 
@@ -570,7 +571,9 @@ static bool emit_header(struct line *line, struct wal__json_span header)
     session.time = wal__member_string(&members[H_TIME]);
     session.cwd = wal__member_string(&members[H_CWD]);
     session.parent = wal__member_string(&members[H_FORKED]);
-    session.provider = wal__member_string(&members[H_PROVIDER]);
+    if (!wal__line_string_is(&members[H_ORIGINATOR], WAL__CODEX_WRITER)) {
+        session.provider = wal__member_string(&members[H_PROVIDER]);
+    }
     if (session.raw.size > 0) {
         session.dialect = line->reader->dialect;
     }

@@ -15,6 +15,7 @@
  *
  * Threads: one thread at a time per writer.
  */
+#include "convert/dialect/codex.h"
 #include "convert/model/model_content.h"
 #include "convert/model/model_member.h"
 #include "convert/model/model_write.h"
@@ -136,9 +137,12 @@ static bool write_source(struct wal__model_writer *writer)
     return true;
 }
 
+/* Writes a header. Codex 0.171 opens no session that names no provider where it has others in its
+ * database: one of another client gets Codex's own, which needs no configuration. */
 static bool write_header(struct wal__model_writer *writer)
 {
     const struct wal__model_session *session = writer->session;
+    bool is_native = session->dialect == writer->dialect && session->provider.size > 2;
     struct wal__json_span none = {NULL, 0};
     struct wal__json_span id = wal__model_session_uuid(session->id, writer->scratch);
     bool is_fork = session->parent.size > 2 && session->starter.size == 0;
@@ -153,13 +157,12 @@ static bool write_header(struct wal__model_writer *writer)
     out = open_line(writer, session->time, "session_meta");
     wal__model_print(out,
                      "'id':%,'forked_from_id':?,'timestamp':@,'cwd':%,"
-                     "'originator':'walconv','cli_version':'0.0.0'",
-                     id, parent, session->time, wal__model_or(session->cwd, "\"/\""));
+                     "'originator':'" WAL__CODEX_WRITER "','cli_version':'0.0.0',"
+                     "'model_provider':%",
+                     id, parent, session->time, wal__model_or(session->cwd, "\"/\""),
+                     is_native ? session->provider : wal__model_literal("\"openai\""));
     if (!write_source(writer)) {
         return false;
-    }
-    if (wal__model_text_is(session->provider, "openai")) {
-        wal__json_out_member(out, "model_provider", session->provider);
     }
     if (codex->is_paginated) {
         wal__model_put(out, "'history_mode':'paginated'");

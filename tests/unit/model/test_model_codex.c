@@ -340,7 +340,7 @@ TEST(model_codex__other_sessions_get_events_and_items)
         LINE("05", "session_meta",
              "\"id\":\"" ID "\",\"timestamp\":\"2026-01-02T03:04:05.000Z\","
              "\"cwd\":\"/home/u/p\",\"originator\":\"walconv\","
-             "\"cli_version\":\"0.0.0\",\"source\":\"cli\"")
+             "\"cli_version\":\"0.0.0\",\"model_provider\":\"openai\",\"source\":\"cli\"")
             LINE("06", "event_msg", "\"type\":\"user_message\",\"message\":\"hi\"") USER("06", "hi")
                 AGENT_EVENT("07", "ho") AGENT("07", "ho")
                     LINE("07", "response_item",
@@ -355,6 +355,9 @@ TEST(model_codex__other_sessions_get_events_and_items)
     model_kit_read_text(&kit, "pi", text);
     assert_true(model_kit_write(&kit, "codex", &files, NULL));
     assert_string_equal(files.items[0].data, wanted);
+    /* That provider is the client's, not the one of the answers. */
+    model_kit_read_text(&kit, "codex", files.items[0].data);
+    assert_int_equal(kit.session.provider.size, 0);
 }
 
 /* The client takes no other id, and looks for it in the file's name. */

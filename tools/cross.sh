@@ -7,12 +7,12 @@
 #
 #   x86_64-linux-gnu, aarch64-linux-gnu     glibc 2.28 or newer
 #   x86_64-linux-musl, aarch64-linux-musl   the program runs on any Linux
-#   x86_64-macos, aarch64-macos
+#   x86_64-macos, aarch64-macos             macOS 11 or newer
 #
 # --libraries   build only what agentwal links
 # --tests       the programs of the tests too
-# --packages    also make FOLDER/release: a wheel, and the packages of Debian (glibc) or
-#               an archive of the program
+# --packages    also make FOLDER/release: the addon, as pack.sh takes it, a wheel, and the
+#               packages of Debian (glibc) or an archive of the program
 #
 # The compiler is zig, which npm installs (tools/cross); the libraries are built of
 # Debian's source packages. Both are kept in AGENTWAL_CROSS_CACHE, else in
@@ -54,15 +54,17 @@ folder=$(realpath -m -- "${arguments[1]-$root/build/cross/$target}")
 cache=$(realpath -m -- "${AGENTWAL_CROSS_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/agentwal-cross}")
 here=$cache/$target
 prefix=$here/prefix
+# The names that zig and OpenSSL have for it, and those of the packages of Node.js and Python.
 case $target in
-x86_64-linux-gnu) zig_target=$target.2.28 openssl=linux-x86_64 ;;
-aarch64-linux-gnu) zig_target=$target.2.28 openssl=linux-aarch64 ;;
-x86_64-linux-musl) zig_target=$target openssl=linux-x86_64 ;;
-aarch64-linux-musl) zig_target=$target openssl=linux-aarch64 ;;
-x86_64-macos) zig_target=$target openssl=darwin64-x86_64-cc ;;
-aarch64-macos) zig_target=$target openssl=darwin64-arm64-cc ;;
+x86_64-linux-gnu) row="$target.2.28 linux-x86_64 linux-x64 manylinux_2_28_x86_64" ;;
+aarch64-linux-gnu) row="$target.2.28 linux-aarch64 linux-arm64 manylinux_2_28_aarch64" ;;
+x86_64-linux-musl) row="$target linux-x86_64 linux-x64-musl musllinux_1_2_x86_64" ;;
+aarch64-linux-musl) row="$target linux-aarch64 linux-arm64-musl musllinux_1_2_aarch64" ;;
+x86_64-macos) row="$target.11.0 darwin64-x86_64-cc darwin-x64 macosx_11_0_x86_64" ;;
+aarch64-macos) row="$target.11.0 darwin64-arm64-cc darwin-arm64 macosx_11_0_arm64" ;;
 *) quit 2 "no target ${target:-was named} (see --help)" ;;
 esac
+read -r zig_target openssl addon wheel <<<"$row"
 case $target in
 *-macos) host=${target%-macos}-apple-darwin ;;
 *) host=$target ;;
@@ -306,6 +308,12 @@ for library in lz4 z deflate zstd sqlite3 expat crypto curl microhttpd jansson c
         touch "$here/build/$library.done"
     fi
 done
+# What the libraries of zig lack, each file for the targets that its name is a part of.
+lacking=()
+for file in "$root"/tools/cross/*.c; do
+    [[ $target != *$(basename "$file" .c)* ]] || lacking+=("$file")
+done
+[ "${#lacking[@]}" -eq 0 ] || archive lacking -fvisibility=hidden "${lacking[@]}"
 [ -z "$libraries_only" ] || exit 0
 
 # agentwal --------------------------------------------------------------------
@@ -328,6 +336,7 @@ options=(-G Ninja -DCMAKE_BUILD_TYPE=Release
     -DAGENTWAL_NODE_API_INCLUDE="$cache/zig/node_modules/node-api-headers/include"
     -DAGENTWAL_PYTHON_INCLUDE="$python" -DAGENTWAL_SEARCH=ON -DAGENTWAL_REMOTE=ON
     -DAGENTWAL_SERVE=ON -DAGENTWAL_TESTS="$tests" -DAGENTWAL_BENCH=OFF
+    -DCMAKE_C_STANDARD_LIBRARIES="${lacking:+$prefix/lib/liblacking.a}"
     -DCMAKE_INSTALL_PREFIX=/usr -DCMAKE_EXE_LINKER_FLAGS="$link" -DCMAKE_SHARED_LINKER_FLAGS=-s
     -DCMAKE_MODULE_LINKER_FLAGS=-s)
 if command -v ccache >/dev/null; then
@@ -344,17 +353,11 @@ mkdir -p "$folder"
 # Packages --------------------------------------------------------------------
 
 version=$(sed -n 's/^  VERSION \([0-9.]*\)$/\1/p' "$root/CMakeLists.txt")
-arch=${target%%-*}
-case $target in
-*-gnu) wheel=manylinux_2_28_$arch ;;
-*-musl) wheel=musllinux_1_2_$arch ;;
-x86_64-macos) wheel=macosx_11_0_x86_64 ;;
-*) wheel=macosx_11_0_arm64 ;;
-esac
 
 make_packages() {
     rm -rf "$folder/release" "$here/build/wheel" "$here/build/stage"
     mkdir -p "$folder/release"
+    cp "$folder/node/agentwal.node" "$folder/release/$addon.node"
     cp -r "$root/bindings/python" "$here/build/wheel"
     AGENTWAL_SOURCE=$root AGENTWAL_PREBUILT=$folder/python/agentwal/_wal.abi3.so \
         /usr/bin/python3 -m build --no-isolation --wheel --outdir "$folder/release" \

@@ -19,7 +19,6 @@
 
 #include "format/bytes/assert.h"
 #include "format/bytes/bytes.h"
-#include "format/bytes/cpu.h"
 
 #ifdef AGENTWAL_HAVE_LIBDEFLATE
 #include <libdeflate.h>
@@ -223,7 +222,8 @@ TARGET_CLMUL static uint32_t crc_long(uint32_t sum, const uint8_t *at, size_t si
 
 static bool crc32_fold_supported(void)
 {
-    return wal__cpu_has(WAL__CPU_WIDE_CLMUL);
+    return __builtin_cpu_supports("vpclmulqdq") && __builtin_cpu_supports("avx512vl") &&
+           __builtin_cpu_supports("pclmul");
 }
 
 TARGET_CLMUL static uint32_t crc32_fold(uint32_t crc, const void *data, size_t size)

@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "format/bytes/assert.h"
-#include "format/bytes/cpu.h"
 
 enum {
     WAL__JSON_REPLACEMENT = 0xfffd /* replaces an unpaired surrogate */
@@ -427,7 +426,7 @@ __attribute__((target("avx2,bmi"))) static const uint8_t *skip_blocks(const uint
 static const uint8_t *skip_escaped(const uint8_t *at, const uint8_t *end)
 {
 #if USE_AVX2
-    if (wal__cpu_has(WAL__CPU_AVX2)) {
+    if (__builtin_cpu_supports("avx2")) {
         return skip_blocks(at, end);
     }
 #endif

@@ -4,8 +4,8 @@ other in a cycle.
 
 LAYERS lists each folder with the folders that it may include; every folder may
 include itself. A file belongs to the longest folder that contains it. Three more
-rules are checked: only the folders of systems in engine/base/ use what other
-systems lack; format/ and what a dialect is made of neither allocate nor call the
+rules are checked: only the folders of systems in engine/base/, and tools/cross/, use
+what other systems lack; format/ and what a dialect is made of neither allocate nor call the
 system; and engine/base/ is the only part of the library, and of conversion, that
 calls the C allocator. What require() names in the Node.js package points down in
 the same way.
@@ -89,6 +89,8 @@ LAYERS = {
     "tools/serve/": TOOL + [SEARCH_API, "tools/page/", "tools/search/",
                             "tools/shown/", "tools/usage/"],
     "tools/agentwal/": TOOL,
+    # What the libraries of another system lack.
+    "tools/cross/": [],
     "bench/": [API, SEARCH_API],
     # The Python extension.
     "bindings/python/src/": [API, CONVERT_API, SEARCH_API, "bindings/table/"],
@@ -127,7 +129,7 @@ LAYERS.update({
 })
 
 # What only some systems have: engine/base/ has a folder for each (system.h).
-SYSTEMS = ("engine/base/linux/", "engine/base/darwin/")
+SYSTEMS = ("engine/base/linux/", "engine/base/darwin/", "tools/cross/")
 OF_A_SYSTEM = re.compile(
     r"<(?:linux/[^>]*|sys/(?:epoll|event|eventfd|inotify|mount|prctl|proc|random|signalfd|statfs"
     r"|syscall|sysctl|sysmacros|timerfd|vfs)\.h|(?:fts|libproc|malloc|semaphore|uchar)\.h)>"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# package.sh [--build TREE] [FOLDER]
+# package.sh [--build TREE] [--cross] [FOLDER]
 #
 # Builds agentwal for release and writes its packages to FOLDER, else to
 # build/packages: ten for Debian and its derivatives, of which agentwal is the
@@ -8,6 +8,8 @@
 # Python. Says each step; all take three minutes on 2 cores.
 #
 # --build   the build directory, instead of build/package
+# --cross   also what tools/cross.sh makes for arm64, musl and macOS; the package of Node.js
+#           has the binaries of all
 #
 # Installs missing build dependencies (Debian 12), as root or with sudo.
 set -euo pipefail
@@ -18,11 +20,15 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 
 build=
 packages=
+targets=()
 while [ $# -gt 0 ]; do
     case $1 in
     --build)
         build=$(realpath -m -- "${2:?--build needs a folder}")
         shift
+        ;;
+    --cross)
+        targets=(aarch64-linux-gnu x86_64-linux-musl aarch64-linux-musl aarch64-macos x86_64-macos)
         ;;
     -h | --help)
         sed -n '2,/^set /s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
@@ -96,8 +102,15 @@ fi
 step pack 'Making the packages of Debian, and the archive' \
     cmake -E chdir "$build" cpack -B "$packages"
 rm -rf "$packages/_CPack_Packages"
+prebuilt=()
+for target in "${targets[@]}"; do
+    step "$target" "Building for $target" \
+        "$root/tools/cross.sh" --packages "$target" "$build/cross/$target"
+    find "$build/cross/$target/release" -type f -not -name '*.node' -exec cp -t "$packages" {} +
+    prebuilt+=(--prebuilt "$build/cross/$target/release"/*.node)
+done
 step npm 'Making the package of Node.js' \
-    "$root/bindings/node/pack.sh" --binary "$build/node/agentwal.node" "$packages"
+    "$root/bindings/node/pack.sh" --binary "$build/node/agentwal.node" "${prebuilt[@]}" "$packages"
 step wheel 'Making the package of Python' wheel
 find "$packages" -maxdepth 1 -type f -printf '%p %k KiB\n' | sort
 printf 'To install the command line: apt install %s\n' "$packages"/agentwal_*.deb

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# release.sh [--tag] [FOLDER]
+# release.sh [--tag] [--cross] [FOLDER]
 #
 # Makes a release of the present commit in FOLDER, which must be new, else in
 # build/release: clones it, makes all packages in the clone with tools/package.sh,
 # and adds the archive of the sources and SHA256SUMS. Needs a work tree without
 # changes, and a section of the version in CHANGELOG.md.
 #
-# --tag   then tag the commit as vVERSION
+# --tag     then tag the commit as vVERSION
+# --cross   also the packages of other systems (tools/package.sh)
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
@@ -18,10 +19,12 @@ quit() {
 }
 
 with_tag=
+options=()
 folder=$root/build/release
 while [ $# -gt 0 ]; do
     case $1 in
     --tag) with_tag=1 ;;
+    --cross) options+=("$1") ;;
     -h | --help)
         sed -n '2,/^set /s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" | sed '$d'
         exit 0
@@ -50,7 +53,7 @@ git -C "$work/agentwal" -c advice.detachedHead=false checkout -q \
     "$(git -C "$root" rev-parse HEAD)"
 SOURCE_DATE_EPOCH=$(git -C "$root" log -1 --format=%ct)
 export SOURCE_DATE_EPOCH
-"$work/agentwal/tools/package.sh" --build "$work/build" "$folder"
+"$work/agentwal/tools/package.sh" --build "$work/build" "${options[@]}" "$folder"
 git -C "$root" archive --prefix="agentwal-$version/" HEAD |
     gzip -9n >"$folder/agentwal-$version-source.tar.gz"
 (cd "$folder" && find . -type f -printf '%P\n' | sort | xargs sha256sum >"$work/sums" &&

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# pack.sh [--binary FILE] [--prebuilt NAME=FILE]... [FOLDER]
+# pack.sh [--binary FILE] [--prebuilt FILE]... [FOLDER]
 #
 # Makes the npm package, agentwal-VERSION.tgz, in a folder (default: the current
 # one). It has the binary for this system, without symbols, which build.sh
 # makes, or FILE, and the licenses of what is linked into that; and those of other
-# systems that are named, as linux-arm64-musl=FILE. It installs without a compiler
+# systems, which have their names, as linux-arm64-musl.node. It installs without a compiler
 # and without a network.
 set -euo pipefail
 
@@ -14,9 +14,7 @@ prebuilt=()
 while [[ "${1:-}" == --* ]]; do
     case $1 in
     --binary) binary=$(realpath -e "${2:?--binary needs a file}") ;;
-    --prebuilt)
-        prebuilt+=("${2%%=*}=$(realpath -e "${2#*=}")")
-        ;;
+    --prebuilt) prebuilt+=("$(realpath -e "${2:?--prebuilt needs a file}")") ;;
     *)
         printf 'pack.sh: unknown option %s\n' "$1" >&2
         exit 2
@@ -34,9 +32,7 @@ cd "$here"
 mkdir -p prebuilds
 rm -f prebuilds/*.node
 objcopy --strip-all "$binary" "prebuilds/linux-$(node -p process.arch).node"
-for other in "${prebuilt[@]}"; do
-    cp "${other#*=}" "prebuilds/${other%%=*}.node"
-done
+[ "${#prebuilt[@]}" -eq 0 ] || cp "${prebuilt[@]}" prebuilds
 python3 ../generate.py declarations native/interface.txt records.d.ts
 cp ../../LICENSE LICENSE
 for library in libssl-dev liblz4-dev zlib1g-dev libzstd-dev libdeflate-dev libsqlite3-dev; do

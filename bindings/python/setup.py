@@ -40,7 +40,7 @@ class BuildWithCMake(build_ext):
         prebuilt = os.environ.get("AGENTWAL_PREBUILT")
         shutil.copyfile(prebuilt if prebuilt else self.build_library(), target)
         if not prebuilt and shutil.which("strip"):
-            subprocess.run(["strip", "--strip-unneeded", target], check=True)
+            subprocess.run(["strip", "-S", "-x", target], check=True)
 
     def build_library(self) -> Path:
         source = source_folder()

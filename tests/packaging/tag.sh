@@ -24,7 +24,8 @@ cp "$AGENTWAL_SOURCE"/{CMakeLists.txt,CHANGELOG.md} .
 cp "$AGENTWAL_SOURCE/tools/release.sh" tools/
 cat >tools/package.sh <<'SCRIPT'
 #!/usr/bin/env bash
-[ "$1" = --build ] && [ ! -e "$(dirname "$0")/../output" ] && echo package >"$3/agentwal.deb"
+[ "$1" = --build ] && [ ! -e "$(dirname "$0")/../output" ] && echo package >"${!#}/agentwal.deb"
+[ "$3" != --cross ] || echo package >"$4/agentwal.whl"
 SCRIPT
 chmod +x tools/package.sh
 printf '/output\n' >.gitignore
@@ -47,6 +48,9 @@ refuses 'unknown option --nope' --nope
 tools/release.sh --tag ../tagged >output
 [ "$(git rev-parse "v$version^{commit}")" = "$(git rev-parse HEAD)" ] || fail 'the tag'
 cmp ../made/SHA256SUMS ../tagged/SHA256SUMS || fail 'a second release differs'
+
+tools/release.sh --cross ../crossed >output
+grep -q ' agentwal.whl$' ../crossed/SHA256SUMS || fail 'no package of another system'
 
 echo >>CMakeLists.txt
 refuses 'the work tree has changes' ../other

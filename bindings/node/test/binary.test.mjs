@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
-import { cpSync, existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import test from 'node:test';
 import { fileURLToPath } from 'node:url';
@@ -90,6 +90,23 @@ test('musl has a binary for itself', (t) => {
   assert.match(stderr, /agentwal has no binary for linux-[a-z0-9]+-musl: there is no file/);
   cpSync(binary, path.join(prebuilds, `linux-${process.arch}-musl.node`));
   assert.match(run(folder, fake).stdout, /^\d+\.\d+\.\d+\n$/);
+});
+
+test('each system and processor has a binary of its name', (t) => {
+  const folder = copyPackage(t);
+  const prebuilds = path.join(folder, 'prebuilds');
+  mkdirSync(prebuilds);
+  for (const name of ['darwin-arm64', 'darwin-x64', 'linux-arm64', 'linux-x64']) {
+    const [system, processor] = name.split('-');
+    const there = `Object.defineProperty(process, 'platform', { value: '${system}' });
+      Object.defineProperty(process, 'arch', { value: '${processor}' });
+      process.report.getReport = () => ({ header: { glibcVersionRuntime: '2.28' } }); ${REQUIRE}`;
+    assert.match(run(folder, there).stderr, new RegExp(`has no binary for ${name}: there is no`));
+    cpSync(binary, path.join(prebuilds, `${name}.node`));
+    assert.match(run(folder, there).stdout, /^\d+\.\d+\.\d+\n$/);
+  }
+  const { os, cpu } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8'));
+  assert.deepEqual([os, cpu], [['linux', 'darwin'], ['x64', 'arm64']]);
 });
 
 test('the places are searched in order', (t) => {

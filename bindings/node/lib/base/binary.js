@@ -3,8 +3,8 @@
 // Finding the addon's binary. It is looked for in this order:
 //   1. the path in AGENTWAL_NODE_BINARY
 //   2. build/agentwal.node, which build.sh makes
-//   3. prebuilds/<system>-<arch>.node, which a published package has; -<arch>-musl.node where the
-//      C library is musl
+//   3. prebuilds/<system>-<arch>.node, which a published package has: linux or darwin, x64 or
+//      arm64; linux-<arch>-musl.node where the C library is musl
 
 const fs = require('node:fs');
 const path = require('node:path');
@@ -38,9 +38,6 @@ function candidates() {
 }
 
 function load() {
-  if (process.platform !== 'linux') {
-    throw new Error(`agentwal needs Linux; this is ${process.platform}`);
-  }
   const file = candidates().find((name) => fs.existsSync(name));
   if (file === undefined) {
     throw new Error(`agentwal has no binary for ${system()}: there is no file ` +

@@ -57,6 +57,7 @@ LAYERS = {
     "tools/terminal/": [],
     "tools/cli/": TOOL[:-1],
     "tools/project/": TOOL,
+    "tools/secrets/": TOOL,
     # What a session shows: to the page, to programs, on a terminal.
     "tools/shown/": TOOL + BYTES + ["tools/usage/"],
     "tools/walcat/": TOOL + BYTES + ["engine/care/", "tools/shown/"],
@@ -81,7 +82,7 @@ LAYERS = {
     "tools/search/": TOOL + [SEARCH_API, "tools/shown/", "tools/walcat/"],
     "tools/remote/": TOOL + [REMOTE_API, "tools/walcat/"],
     "tools/page/": ["format/bytes/"],
-    "tools/view/": TOOL + ["tools/page/", "tools/shown/", "tools/usage/"],
+    "tools/view/": TOOL + ["tools/page/", "tools/secrets/", "tools/shown/", "tools/usage/"],
     "tools/usage/": TOOL,
     "tools/watch/": TOOL + ["tools/shown/", "tools/walcat/"],
     "tools/resume/": TOOL + BYTES + [

@@ -316,12 +316,13 @@ static const struct verb verbs[] = {
              "files changed and costs. It loads nothing and sends nothing. SESSION may also be\n"
              "the file of a client; it is not imported.\n"
              "\n"
-             "Known forms of secrets are hidden: keys and tokens of providers, private\n"
-             "keys, values of Authorization, passwords in URLs, values of names such as\n"
-             "API_KEY. They are counted by kind on standard error. Read the page before you\n"
-             "share it: a secret of another form stays. Redacted entries are left out.\n",
+             "Known forms of secrets are hidden: keys and tokens of vendors, private keys,\n"
+             "values of Authorization, passwords in URLs, values of names such as API_KEY.\n"
+             "They are counted by kind on standard error. Read the page before you share it:\n"
+             "a secret of another form stays. Redacted entries are left out.\n",
      .options = {{"--redact PATTERN", "hide what matches this extended "
                                       "regular expression, too; may be repeated"},
+                 {"--rules FILE", "more forms of secrets: docs/secrets.md"},
                  {"--no-tool-results", "leave the results of tools out"},
                  {"--no-paths", "shorten absolute paths to their last name, or to "
                                 "what is below the session's directory"},

@@ -201,6 +201,7 @@ complete -c agentwal -n '__fish_seen_subcommand_from serve' -l link-time -x -d '
 complete -c agentwal -n '__fish_seen_subcommand_from serve' -l prices -x -d 'list prices, in the form of LiteLLM, instead of the built-in ones'
 complete -c agentwal -n '__fish_seen_subcommand_from serve' -F
 complete -c agentwal -n '__fish_seen_subcommand_from view' -l redact -x -d 'hide what matches this extended regular expression, too; may be repeated'
+complete -c agentwal -n '__fish_seen_subcommand_from view' -l rules -x -d 'more forms of secrets: docs/secrets.md'
 complete -c agentwal -n '__fish_seen_subcommand_from view' -l no-tool-results -d 'leave the results of tools out'
 complete -c agentwal -n '__fish_seen_subcommand_from view' -l no-paths -d 'shorten absolute paths to their last name, or to what is below the session\'s directory'
 complete -c agentwal -n '__fish_seen_subcommand_from view' -l prices -x -d 'list prices, in the form of LiteLLM, instead of the built-in ones'

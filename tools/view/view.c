@@ -123,12 +123,7 @@ static enum wal_status put_usage(struct view *view, struct wal_error *error)
 
 static void put_struck(struct view *view)
 {
-    uint64_t count = 0;
-
-    for (int kind = 0; kind < VIEW_KINDS; kind++) {
-        count += view->filter.counts[kind];
-    }
-    wal__json_out_member_count(view->shown.json, "struck", count);
+    wal__json_out_member_count(view->shown.json, "struck", view_filter_count(&view->filter));
     wal__json_out_member_bool(view->shown.json, "hidesResults", view->shown.hides_results);
 }
 
@@ -247,9 +242,11 @@ int view_run(struct cli *cli, int argc, char **argv)
     struct view view = {.store = NULL};
     struct usage_prices prices = {.items = NULL};
     const char *prices_path = NULL;
+    const char *rules = NULL;
     struct cli_values patterns = {.items = NULL};
     const struct cli_option options[] = {
         {.name = "redact", .values = &patterns},
+        {.name = "rules", .value = &rules},
         {.name = "no-tool-results", .flag = &view.shown.hides_results},
         {.name = "no-paths", .flag = &view.filter.hides_paths},
         {.name = "prices", .value = &prices_path},
@@ -257,7 +254,7 @@ int view_run(struct cli *cli, int argc, char **argv)
     };
 
     cli_parse_operands(cli, argc, argv, options, 2, 2);
-    view_filter_compile(cli, &view.filter, &patterns);
+    view_filter_open(cli, &view.filter, rules, &patterns);
     usage_prices_open(&prices, cli, prices_path);
     view.shown.prices = &prices;
     if (isatty(STDOUT_FILENO) != 0) {

@@ -9,6 +9,10 @@
  * task_started begins, and resumes it only if the last line has an ordinal. A turn ends with the
  * answer that has no call, or before the next message of a user.
  *
+ * Such a session may go on from lines of another file (struct wal__model_base), which Codex 0.171
+ * finds by the end of their bytes and ordinals, in paginated files alone. It lists their turns if
+ * it has resumed that file, and else those of this one.
+ *
  * Invariant: the first line is session_meta with the id in the file's name. Lines that were read
  * from a rollout, and their events, are written unchanged. In a paginated thread each written line
  * has an ordinal above those before it.
@@ -23,12 +27,13 @@
 #include "format/payload/timestamp.h"
 
 struct codex {
-    bool is_answering;           /* the last line is part of an answer */
-    uint64_t answer;             /* hash of its answer_id, or 0 */
-    bool has_compacted;          /* the last line is an unchanged `compacted` */
-    bool is_paginated;           /* lines have ordinals */
-    uint64_t ordinal;            /* of the next line */
-    uint64_t turn;               /* ordinal of the first line of the open turn, or 0 */
+    bool is_answering;  /* the last line is part of an answer */
+    uint64_t answer;    /* hash of its answer_id, or 0 */
+    bool has_compacted; /* the last line is an unchanged `compacted` */
+    bool is_paginated;  /* lines have ordinals */
+    uint64_t ordinal;   /* of the next line */
+    uint64_t turn;      /* ordinal of the first line of the open turn, or 0 */
+    bool is_in_base;    /* lines that were read are in the file that this one goes on from */
     struct wal__json_span title; /* the last one, and its time */
     struct wal__json_span title_time;
 };
@@ -91,28 +96,41 @@ static void close_line(struct wal__json_out *out)
     wal__model_put(out, "}}\n");
 }
 
-/* Writes a line, or several, unchanged. Returns the type of the last one. */
-static struct wal__json_span write_raw(struct wal__model_writer *writer, struct wal__json_span raw)
+/* Writes a line unchanged, unless it is in the file that this one goes on from, or the header that
+ * is written. Returns its type. */
+static struct wal__json_span write_raw_line(struct wal__model_writer *writer,
+                                            struct wal__json_span line)
 {
     struct codex *codex = writer->state;
     struct wal__json_member members[] = {{.key = "type"}, {.key = "ordinal"}};
-    struct wal__json_span last = raw;
-    int64_t ordinal = 0;
+    int64_t ordinal = -1;
 
-    wal__json_out_line(&writer->out, raw);
-    while (last.size > 0 && last.data[last.size - 1] != '\n') {
-        last.size--;
+    if (wal__model_members(line, members, 2, NULL) != WAL__JSON_OK ||
+        wal__json_integer(wal__member_number(&members[1]), &ordinal) != WAL__JSON_OK) {
+        ordinal = -1;
     }
-    last = (struct wal__json_span){raw.data + last.size, raw.size - last.size};
-    if (wal__model_members(last, members, 2, NULL) != WAL__JSON_OK) {
-        return (struct wal__json_span){NULL, 0};
+    codex->is_in_base &= ordinal < (int64_t)codex->ordinal;
+    if (!codex->is_in_base) {
+        wal__json_out_line(&writer->out, line);
     }
-    if (wal__json_integer(wal__member_number(&members[1]), &ordinal) == WAL__JSON_OK &&
-        ordinal >= 0 && (uint64_t)ordinal >= codex->ordinal) {
+    if (ordinal >= 0 && (uint64_t)ordinal >= codex->ordinal) {
         codex->ordinal = (uint64_t)ordinal + 1;
     }
     codex->turn = 0;
     return wal__member_string(&members[0]);
+}
+
+/* Writes lines. Returns the type of the last one. */
+static struct wal__json_span write_raw(struct wal__model_writer *writer, struct wal__json_span raw)
+{
+    const uint8_t *newline;
+
+    while (raw.size > 0 && (newline = memchr(raw.data, '\n', raw.size)) != NULL) {
+        size_t size = (size_t)(newline - raw.data);
+        (void)write_raw_line(writer, (struct wal__json_span){raw.data, size});
+        raw = (struct wal__json_span){newline + 1, raw.size - size - 1};
+    }
+    return write_raw_line(writer, raw);
 }
 
 /* --- header -------------------------------------------------------------- */
@@ -149,6 +167,7 @@ static bool write_header(struct wal__model_writer *writer)
     struct wal__json_span parent =
         is_fork ? wal__model_session_uuid(session->parent, writer->scratch) : none;
     const struct codex *codex = writer->state;
+    const struct wal__model_base *base = &session->base;
     struct wal__json_out *out;
 
     if (id.data == NULL) {
@@ -167,6 +186,12 @@ static bool write_header(struct wal__model_writer *writer)
     if (codex->is_paginated) {
         wal__model_put(out, "'history_mode':'paginated'");
     }
+    if (codex->is_paginated && base->end > 0) {
+        wal__model_print(out, "'history_base':{'thread_id':$", wal__model_literal(base->file));
+        wal__json_out_member_count(out, "end_ordinal_exclusive", base->end);
+        wal__json_out_member_count(out, "end_byte_offset", base->end_offset);
+        wal__json_out_close(out, '}');
+    }
     close_line(out);
     return true;
 }
@@ -175,6 +200,7 @@ static bool write_header(struct wal__model_writer *writer)
 static bool codex_begin(struct wal__model_writer *writer)
 {
     const struct wal__model_session *session = writer->session;
+    const struct wal__model_base *base = &session->base;
     struct codex *codex = writer->state;
     struct wal__json_member members[] = {{.parent = "payload", .key = "id"},
                                          {.parent = "payload", .key = "history_mode"}};
@@ -185,12 +211,19 @@ static bool codex_begin(struct wal__model_writer *writer)
     if (!wal__model_write_stream(writer, 0)) {
         return false;
     }
-    if (!is_native || members[0].value.kind != WAL__JSON_STRING ||
-        !wal__model_is_uuid(session->id) ||
-        !wal__json_characters_equal(members[0].value.span, session->id)) {
-        return write_header(writer);
+    if (codex->is_paginated && base->end > 0) {
+        codex->ordinal = base->end;
     }
-    (void)write_raw(writer, session->raw);
+    if (base->header.size > 0) {
+        (void)write_raw(writer, base->header);
+    } else if (is_native && members[0].value.kind == WAL__JSON_STRING &&
+               wal__model_is_uuid(session->id) &&
+               wal__json_characters_equal(members[0].value.span, session->id)) {
+        (void)write_raw(writer, session->raw);
+    } else if (!write_header(writer)) {
+        return false;
+    }
+    codex->is_in_base = codex->is_paginated && base->end > 0;
     return true;
 }
 
@@ -511,7 +544,7 @@ static void write_line(struct encoder *to, struct wal__json_span line)
     struct wal__json_span type;
 
     if (item->raw_prefix.size > 0 && item->raw.size > 0) {
-        wal__json_out_line(to->out, item->raw_prefix);
+        (void)write_raw(to->writer, item->raw_prefix);
     }
     type = write_raw(to->writer, line);
     codex->is_answering = item->kind == WAL__ITEM_MESSAGE && item->role == WAL__ROLE_ASSISTANT;
@@ -558,6 +591,7 @@ const struct wal__dialect_write_ops wal__codex_write_ops = {
                WAL__CARRIES(EMPTY) | WAL__CARRIES(COMPACTIONS) | WAL__CARRIES(TITLES) |
                WAL__CARRIES(META) | WAL__CARRIES(PARENTS),
     .links_starter = true,
+    .writes_bases = true,
     .state_size = sizeof(struct codex),
     .path = codex_path,
     .begin = codex_begin,

@@ -183,6 +183,9 @@ struct wal__dialect_write_ops {
      * Otherwise the link is a loss. */
     bool links_starter;
 
+    /* A file of a fork may go on from a line of another one (struct wal__model_base). */
+    bool writes_bases;
+
     /* The session's title is in its own file: the item that has it is no loss. */
     bool has_title;
 

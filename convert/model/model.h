@@ -154,6 +154,15 @@ bool wal__model_has_block(const struct wal__model_block *blocks, size_t count,
                           enum wal__model_block_kind kind);
 
 /* Metadata of a session. */
+/* The lines of another file that a session's file goes on from, and does not repeat. */
+struct wal__model_base {
+    uint64_t end;        /* their ordinals are below; 0: there are none */
+    uint64_t end_offset; /* their bytes */
+    char file[37];       /* id of that file */
+    /* First line of the session's file if it is written already; or empty. */
+    struct wal__json_span header;
+};
+
 struct wal__model_session {
     struct wal__json_span id;
     struct wal__json_span cwd;
@@ -182,6 +191,7 @@ struct wal__model_session {
     /* The header as read, to be written in the same dialect, or empty. */
     struct wal__json_span raw;
     const struct wal__dialect *dialect;
+    struct wal__model_base base;
 };
 
 struct wal__model_item {

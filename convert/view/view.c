@@ -469,15 +469,14 @@ static enum wal_status convert_all(struct flush_run *run, struct wal_error *erro
     convert->snapshot = run->snapshot;
     run->snapshot = (struct wal__session_snapshot){.dialect = convert->snapshot.dialect};
     run->snapshot.session.updated = convert->snapshot.session.updated;
-    status = wal__converter_begin(convert, error);
-    if (status != WAL_OK) {
-        return status;
+    status = wal__view_find_base(view, &convert->snapshot, run->next.head, error);
+    if (status == WAL_OK) {
+        status = wal__converter_begin(convert, error);
     }
-    status = wal__converter_append(convert, &run->limits, run->head, &extends, error);
-    if (status != WAL_OK) {
-        return status;
+    if (status == WAL_OK) {
+        status = wal__converter_append(convert, &run->limits, run->head, &extends, error);
     }
-    return finish_conversion(run, error);
+    return status == WAL_OK ? finish_conversion(run, error) : status;
 }
 
 static void restart_files(struct wal_view *view)

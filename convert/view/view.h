@@ -73,6 +73,13 @@ enum wal_status wal__view_open(struct wal_store *store, struct wal_session *sess
 enum wal_status wal__view_check_call(const struct wal_view *view, const struct wal__struct *type,
                                      const void *report, struct wal_error *error) WAL_MUST_USE;
 
+/* Sets what the file of a fork goes on from, in session.base: the lines before the fork point, if
+ * the client has them in a file and `head`, the id of an entry or empty, is after them. Fails
+ * without memory alone. */
+enum wal_status wal__view_find_base(const struct wal_view *view,
+                                    struct wal__session_snapshot *snapshot, const char *head,
+                                    struct wal_error *error) WAL_MUST_USE;
+
 /* --- the lock ------------------------------------------------------------ */
 
 /* The owner sets view, which has a root, and lock_fd = -1, and zeroes the rest. */

@@ -135,7 +135,10 @@ static enum wal_status load_ids(struct wal__written_ids *written_ids, const stru
                                         view->session, error);
     if (status == WAL_OK && (is_linked || convert.snapshot.session.starter.size > 0)) {
         convert.snapshot.session.starter.size *= is_linked ? 1 : 0;
-        status = replay_session(&replay, &convert, view, saved, error);
+        status = wal__view_find_base(view, &convert.snapshot, view->position.head, error);
+        if (status == WAL_OK) {
+            status = replay_session(&replay, &convert, view, saved, error);
+        }
     }
     wal__converter_deinit(&convert);
     wal__view_files_deinit(&files);

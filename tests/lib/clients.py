@@ -404,6 +404,8 @@ def codex(files):
     text_of(rows[0]["payload"], "id", "timestamp", "cwd", "originator",
             "cli_version")
     need(rows[0]["payload"]["id"] == match[5], "id", rows[0], match[5])
+    if rows[0]["payload"]["originator"] == "walconv":
+        text_of(rows[0]["payload"], "model_provider")
     is_paginated = rows[0]["payload"].get("history_mode") == "paginated"
     if is_paginated:
         events = list(codex_completed(rows))

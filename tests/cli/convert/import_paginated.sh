@@ -321,7 +321,8 @@ counts() {
         grep -oE "$2" | grep -oE '[1-9][0-9]*' | paste -sd' '
 }
 
-# A fork is a whole paginated thread, and what another client went on with has turns too.
+# A fork in another folder is a whole paginated thread, and what another client went on with has
+# turns too.
 rm -rf "$home"
 thread 1 a - 'one?' 'two?'
 thread 5 b "$(uuid a):11" 'fork?'
@@ -409,6 +410,165 @@ for _ in 1 2; do
 done
 give --json "$work/view"
 json 'sum(r["appended"] for r in rows) == 0' "$work/stdout"
+
+# In the folder of the thread that it was forked from, a fork has its own lines, and names that
+# thread's file. pointed FORK FILE LINES TEXT...: so it is, and an import finds the texts.
+pointed() {
+    local session=$1 file=$2 lines=$3
+    shift 3
+    PYTHONPATH=$(dirname "${BASH_SOURCE[0]}")/../../lib python3 -Bc '
+import json, sys, clients
+path, base, lines, *texts = sys.argv[1:]
+with open(path, "rb") as file:
+    rows = file.readlines()
+with open(base, "rb") as file:
+    before = file.readlines()[:int(lines)]
+header = json.loads(rows[0])
+assert header["payload"]["history_base"] == {
+    "thread_id": base[-42:-6], "end_ordinal_exclusive": header["ordinal"],
+    "end_byte_offset": sum(map(len, before))}, header
+assert header["ordinal"] == json.loads(before[-1])["ordinal"] + 1, header
+header["ordinal"] = json.loads(before[0])["ordinal"]
+shown = clients.codex({path[path.index("sessions/"):]: b"".join(
+    [json.dumps(header).encode() + b"\n", *before[1:], *rows[1:]])})
+drawn = [text for what, text in shown if what in ("user", "assistant")]
+assert drawn == texts, drawn
+' "$(echo "$home/$day"/*"$session.jsonl")" "$file" "$lines" "$@" || fail "${label-}: $session"
+}
+# whole FOLDER FORK: it has all lines.
+whole() {
+    ! head -1 "$(echo "$1/$day"/*"$2.jsonl")" | grep -q history_base || fail "a pointer: ${label-}"
+    code 0 grep -c '"one?"' "$(echo "$1/$day"/*"$2.jsonl")"
+}
+# fork THREAD LINE|-: makes a fork with a turn; its id is in $fork.
+fork() {
+    if [ "$2" = - ]; then
+        fork=$(agentwal --store "$store" fork "$1")
+    else
+        fork=$(agentwal --store "$store" fork "$1" --at "$2")
+    fi
+    go_on "$fork" 'mine?' 'Mine.'
+}
+go_on() {
+    agentwal --store "$store" append "$1" --user "$2" >/dev/null 2>&1
+    printf '{"type":"message","payload":{"role":"assistant","content":[%s]}}\n' \
+        "{\"type\":\"text\",\"text\":\"$3\"}" |
+        agentwal --store "$store" append "$1" >/dev/null 2>&1
+}
+put_out() {
+    code "${2-0}" agentwal --store "$store" export --dialect codex --session "$1" "${3-$home}"
+}
+day=sessions/2026/11/20
+begin_in_place() {
+    rm -rf "$home" "$work/view"
+    thread 1 a - 'one?' 'two?'
+    thread 5 b "$(uuid a):11" 'fork?'
+    begin
+    give "$home"
+}
+begin_in_place
+a=$home/$(name 1 a) b=$home/$(name 5 b)
+sum=$(sha256sum "$a")
+fork "$(uuid a)" line-11
+put_out "$fork"
+label='in place' pointed "$fork" "$a" 11 'one?' 'One.' 'mine?' 'Mine.'
+put_out "$fork"
+go_on "$fork" 'more?' 'More.'
+put_out "$fork"
+pointed "$fork" "$a" 11 'one?' 'One.' 'mine?' 'Mine.' 'more?' 'More.'
+same "$sum" "$(sha256sum "$a")" 'the file of the thread'
+# Codex goes on with it, and then this store again; another store gets the same.
+path=$(echo "$home/$day"/*"$fork.jsonl")
+python3 -ISc '
+import json, sys
+path, thread = sys.argv[1:]
+ordinal = json.loads(open(path).readlines()[-1])["ordinal"]
+with open(path, "a") as file:
+    for kind, payload in (
+            ("event_msg", {"type": "task_started", "turn_id": "last"}),
+            ("response_item", {"type": "message", "role": "user",
+                               "content": [{"type": "input_text", "text": "last?"}]}),
+            ("event_msg", {"type": "item_completed", "thread_id": thread, "turn_id": "last",
+                           "item": {"type": "UserMessage", "id": "u", "content": [
+                               {"type": "text", "text": "last?"}]}}),
+            ("event_msg", {"type": "task_complete", "turn_id": "last"})):
+        ordinal += 1
+        file.write(json.dumps({"timestamp": "2026-11-20T11:00:00.000Z", "ordinal": ordinal,
+                               "type": kind, "payload": payload}) + "\n")
+' "$path" "$fork"
+give --json "$home"
+json 'sum(r["appended"] for r in rows) == 4' "$work/stdout"
+go_on "$fork" 'end?' 'End.'
+put_out "$fork"
+went_on=('one?' 'One.' 'mine?' 'Mine.' 'more?' 'More.' 'last?' 'end?' 'End.')
+pointed "$fork" "$a" 11 "${went_on[@]}"
+agentwal --store "$store" cat --text "$fork" | grep -E '[?.]$' >"$work/texts"
+diff <(printf '%s\n' "${went_on[@]}") "$work/texts" || fail 'texts of the fork'
+agentwal --store "$work/second" import "$home" >/dev/null 2>&1
+agentwal --store "$work/second" cat --text "$fork" | grep -E '[?.]$' >"$work/texts"
+diff <(printf '%s\n' "${went_on[@]}") "$work/texts" || fail 'texts of the fork in a second store'
+same 3 "$(agentwal --store "$work/second" list --json | wc -l)" 'sessions in a second store'
+agentwal --store "$work/second" show --json "$fork" |
+    json "rows[0]['parentId'] == '$(uuid a)' and 'partial' not in rows[0]['metadata']"
+# It stays so without the file. In another folder it is whole.
+mv "$a" "$work/a"
+go_on "$fork" 'without?' 'Without.'
+put_out "$fork"
+mv "$work/a" "$a"
+pointed "$fork" "$a" 11 "${went_on[@]}" 'without?' 'Without.'
+label='another folder' put_out "$fork" 0 "$work/view"
+whole "$work/view" "$fork"
+# The head is on a branch without that line.
+agentwal --store "$store" head "$fork" main line-6 >/dev/null
+go_on "$fork" 'before?' 'Before.'
+label='before the fork point' put_out "$fork"
+whole "$home" "$fork"
+
+# A fork that Codex made goes on in its file, and a fork of that one names that file.
+begin_in_place
+head -1 "$b" >"$work/header"
+fork "$(uuid b)" -
+label='of a fork' put_out "$fork"
+pointed "$fork" "$b" 11 'fork?' 'Fork.' 'mine?' 'Mine.'
+go_on "$(uuid b)" 'added?' 'Added.'
+put_out "$(uuid b)"
+cmp "$work/header" <(head -1 "$b") || fail 'the header of a fork of Codex'
+same 0 "$(grep -c '"one?"' "$b" || :)" 'lines of the first thread'
+grep -q '"Added\."' "$b" || fail 'the fork of Codex does not go on'
+agentwal --store "$work/third" import "$home" >/dev/null 2>&1
+agentwal --store "$work/third" cat --text "$fork" | grep -E '[?.]$' >"$work/texts"
+diff <(printf '%s\n' 'one?' 'One.' 'fork?' 'Fork.' 'mine?' 'Mine.') "$work/texts" ||
+    fail 'texts of a fork of a fork'
+
+# Whole: the thread's file was exported, differs, is too short, or is not there.
+begin_in_place
+put_out "$(uuid a)" 0 "$work/view"
+fork "$(uuid a)" line-11
+label='exported' put_out "$fork" 0 "$work/view"
+whole "$work/view" "$fork"
+for change in '3s/one/ONE/' '11d' d; do
+    begin_in_place
+    fork "$(uuid a)" line-11
+    sed -i "$change" "$a"
+    label=$change put_out "$fork"
+    whole "$home" "$fork"
+done
+begin_in_place
+fork "$(uuid a)" line-11
+rm "$a"
+label='removed' put_out "$fork"
+whole "$home" "$fork"
+# What was written whole stays so.
+thread 1 a - 'one?' 'two?'
+go_on "$fork" 'more?' 'More.'
+label='written whole' put_out "$fork"
+whole "$home" "$fork"
+# Entries of the store before the fork point are in no file of Codex.
+begin_in_place
+go_on "$(uuid a)" 'here?' 'Here.'
+fork "$(uuid a)" -
+label='entries of the store' put_out "$fork"
+whole "$home" "$fork"
 
 # Counts that come after the event of the answer are those of the answer.
 rm -rf "$home"

@@ -956,6 +956,89 @@ KIT_TEST(view_memory__live_branch_and_documents)
     fail_each("opencode", false);
 }
 
+#define ROLLOUT "sessions/2026/01/02/rollout-2026-01-02T03-04-05-"
+
+/* A paginated thread of Codex in its folder, root, and a fork of it with a message. */
+static struct wal_session *fork_of_thread(struct wal_store *store)
+{
+    char id[64];
+    char source[256];
+    char path[256];
+    char line[512];
+    struct wal_session_options options = {.struct_size = sizeof(options)};
+    struct wal_session *thread;
+    struct wal_session *fork = NULL;
+
+    snprintf(id, sizeof(id), "%s", view_kit_id(0xFFFF));
+    snprintf(source, sizeof(source), "codex 0 " ROLLOUT "%s.jsonl", id);
+    snprintf(path, sizeof(path), "root/" ROLLOUT "%s.jsonl", id);
+    assert_int_equal(system("mkdir -p root/sessions/2026/01/02"), 0);
+    options.id = kit_text(id);
+    options.source = kit_text(source);
+    thread = kit_create_with(store, &options);
+    for (unsigned i = 0; i < 3; i++) {
+        const char *payload =
+            "\"type\":\"message\",\"role\":\"user\",\"content\":[{\"type\":\"input_text\","
+            "\"text\":\"shared\"}]";
+        char header[256];
+        snprintf(header, sizeof(header), "\"id\":\"%s\",\"history_mode\":\"paginated\"", id);
+        snprintf(line, sizeof(line),
+                 "{\"timestamp\":\"2026-01-02T03:04:05.000Z\",\"ordinal\":%u,\"type\":\"%s\","
+                 "\"payload\":{%s}}",
+                 i, i == 0 ? "session_meta" : "response_item", i == 0 ? header : payload);
+        view_kit_line(thread, i + 1, i, line, NULL);
+        view_kit_write(path, line, strlen(line), i > 0);
+        view_kit_write(path, "\n", 1, true);
+    }
+    assert_done(wal_session_fork(thread, kit_text(view_kit_id(2)), NULL, &fork, kit_error()));
+    view_kit_message(fork, 4, 0, "user", "own");
+    wal_session_close(thread);
+    return fork;
+}
+
+/* Its file names the line of the thread that it goes on from, with and without memory. */
+KIT_TEST(view_memory__fork_that_goes_on_from_a_line)
+{
+    struct wal_store *store = kit_store();
+    struct wal_session *fork = fork_of_thread(store);
+    bool is_done = false;
+
+    for (uint64_t n = 1; !is_done; n += 1 + n / 20) {
+        struct faulty_heap faulty;
+        struct wal_view *view;
+        size_t size;
+        char *text;
+        char *path;
+
+        faulty_heap_init(&faulty, &wal__heap_libc);
+        faulty_heap_fail(&faulty, n, n % 2 == 0);
+        view = open_view(store, fork, "codex", &faulty.heap);
+        for (unsigned i = 0; i < 2 && view != NULL; i++) {
+            enum wal_status status = wal_view_flush(view, NULL, kit_error());
+            assert_true(status == WAL_OK || status == WAL_ENOMEM);
+        }
+        wal_view_close(view);
+        assert_int_equal(faulty.live, 0);
+        is_done = faulty.failures == 0;
+        for (unsigned i = 0; i < 2; i++) {
+            view = view_kit_open(store, fork, "codex", "root");
+            (void)view_kit_flush(view);
+            path = strdup(view_kit_path(view));
+            wal_view_close(view);
+            text = test_file(path, &size);
+            assert_non_null(strstr(text, "\"end_ordinal_exclusive\":2,\"end_byte_offset\":"));
+            assert_non_null(strstr(text, "own"));
+            assert_null(strstr(text, "shared"));
+            /* The second time with the file there. */
+            if (i > 0) {
+                assert_int_equal(unlink(path), 0);
+            }
+            free(path);
+        }
+    }
+    wal_session_close(fork);
+}
+
 enum {
     STRIDE = 5 /* of the digits of a state that are tried */
 };

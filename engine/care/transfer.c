@@ -830,6 +830,7 @@ static void init(struct wal__transfer *transfer)
     wal__buf_init(&transfer->batch.copies.bytes, heap);
     wal__buf_init(&transfer->batch.parent_ids, heap);
     wal__buf_init(&transfer->batch.remains, heap);
+    wal__buf_init(&transfer->texts, heap);
 }
 
 static void deinit(struct wal__transfer *transfer)
@@ -853,6 +854,7 @@ static void deinit(struct wal__transfer *transfer)
     wal__buf_deinit(&transfer->batch.copies.bytes);
     wal__buf_deinit(&transfer->batch.parent_ids);
     wal__buf_deinit(&transfer->batch.remains);
+    wal__buf_deinit(&transfer->texts);
     wal__spill_deinit(&transfer->spill);
 }
 

@@ -175,6 +175,8 @@ struct wal__transfer {
     struct wal__transfer_id from_id;
     struct wal__transfer_id to_id;
     struct wal__transfer_batch batch;
+    struct wal__buf texts; /* of a session, as `rewrite` made them */
+    bool left_out;         /* the last version of a document: a checkpoint */
 };
 
 /* Copies an id and terminates it. */

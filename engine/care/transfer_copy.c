@@ -105,6 +105,35 @@ static enum wal_status add_remains(struct wal__transfer *transfer, const struct 
     return status == WAL_OK ? WAL_OK : wal__no_memory(&transfer->error);
 }
 
+/* Has the callback of the options change the texts of an entry of the batch. */
+static enum wal_status rewrite_entry(struct wal__transfer *transfer, uint32_t i)
+{
+    const struct wal_transfer_options *options = transfer->options;
+    struct wal__copy_batch *copies = &transfer->batch.copies;
+    struct wal_entry *entry = &copies->entries[i];
+    struct wal_slice payload = entry->payload;
+    struct wal_slice meta = entry->meta;
+    uint8_t *copy;
+
+    options->rewrite(options->rewrite_ctx, &payload, &meta);
+    if (payload.data == entry->payload.data && meta.data == entry->meta.data) {
+        return WAL_OK;
+    }
+    copy = wal__heap_alloc(transfer->large_heap, payload.size + meta.size + 1);
+    if (copy == NULL) {
+        return wal__no_memory(&transfer->error);
+    }
+    memcpy(copy, payload.data, payload.size);
+    if (meta.size > 0) {
+        memcpy(copy + payload.size, meta.data, meta.size);
+    }
+    wal__heap_free(transfer->large_heap, copies->payloads[i]);
+    copies->payloads[i] = copy;
+    entry->payload = (struct wal_slice){copy, payload.size};
+    entry->meta = (struct wal_slice){copy + payload.size, meta.size};
+    return WAL_OK;
+}
+
 static enum wal_status build_entry(struct wal__transfer *transfer, uint32_t i, size_t *remains)
 {
     struct wal__transfer_batch *batch = &transfer->batch;
@@ -139,12 +168,12 @@ static enum wal_status build_entry(struct wal__transfer *transfer, uint32_t i, s
     if (is_hidden || record.is_erased) {
         return add_remains(transfer, frame, &record, hides ? &redact : NULL, entry, remains);
     }
-    if (record.digest == NULL) {
-        return WAL_OK;
+    if (record.digest != NULL) {
+        status = wal__transfer_payload(transfer, &record, &batch->copies.payloads[i]);
+        entry->payload = (struct wal_slice){batch->copies.payloads[i], record.payload_size};
     }
-    status = wal__transfer_payload(transfer, &record, &batch->copies.payloads[i]);
-    entry->payload = (struct wal_slice){batch->copies.payloads[i], record.payload_size};
-    return status;
+    return status == WAL_OK && transfer->options->rewrite != NULL ? rewrite_entry(transfer, i)
+                                                                  : status;
 }
 
 /* Fills the entries of the batch. */
@@ -353,9 +382,18 @@ static enum wal_status transfer_repeat_document(struct wal__transfer *transfer,
     if (session != NULL && frame.type == WAL__FRAME_DOC &&
         record.key.size > WAL__CHECKPOINT_PREFIX_SIZE &&
         memcmp(record.key.data, wal__checkpoint_prefix, WAL__CHECKPOINT_PREFIX_SIZE) == 0) {
+        if (transfer->options->rewrite != NULL) {
+            transfer->left_out = true;
+            return WAL_OK;
+        }
         id.data = record.key.data + WAL__CHECKPOINT_PREFIX_SIZE;
         id.size = record.key.size - WAL__CHECKPOINT_PREFIX_SIZE;
         status = wal__transfer_checkpoint(transfer, id, record.value);
+    }
+    if (status == WAL_OK && transfer->options->rewrite != NULL && frame.type == WAL__FRAME_DOC) {
+        struct wal_slice none = {NULL, 0};
+
+        transfer->options->rewrite(transfer->options->rewrite_ctx, &doc.value, &none);
     }
     if (status == WAL_OK) {
         status = put_document(transfer, session, &doc);
@@ -374,8 +412,9 @@ void wal__transfer_document(struct wal__transfer *transfer, struct wal__transfer
     if (transfer->batch.session == session) {
         wal__transfer_flush(transfer);
     }
+    transfer->left_out = false;
     status = transfer_repeat_document(transfer, session, position);
-    if (wal__transfer_try(transfer, session, status)) {
+    if (wal__transfer_try(transfer, session, status) && !transfer->left_out) {
         session->documents++;
         transfer->result.documents++;
     }
@@ -761,6 +800,24 @@ void wal__transfer_restore_branch(struct wal__transfer *transfer,
 
 /* --- texts ---------------------------------------------------------------- */
 
+/* Has the callback of the transfer change the texts of a session, which are kept in `texts`. */
+static enum wal_status rewrite_session(struct wal__transfer *transfer,
+                                       struct wal_session_options *options)
+{
+    struct wal_slice title = options->title;
+    struct wal_slice metadata = options->metadata;
+
+    transfer->options->rewrite(transfer->options->rewrite_ctx, &title, &metadata);
+    transfer->texts.size = 0;
+    if (wal__buf_append(&transfer->texts, title.data, title.size) != WAL_OK ||
+        wal__buf_append(&transfer->texts, metadata.data, metadata.size) != WAL_OK) {
+        return wal__no_memory(&transfer->error);
+    }
+    options->title = (struct wal_slice){transfer->texts.data, title.size};
+    options->metadata = (struct wal_slice){transfer->texts.data + title.size, metadata.size};
+    return WAL_OK;
+}
+
 /* Reads the newest SESSION record of a session; the options borrow from scratch. */
 static enum wal_status read_texts(struct wal__transfer *transfer,
                                   const struct wal__transfer_session *session,
@@ -785,7 +842,9 @@ static enum wal_status read_texts(struct wal__transfer *transfer,
         wal__copy_session(&record, options);
         options->created_ms = summary.created_ms;
     }
-    return status;
+    return status == WAL_OK && transfer->options->rewrite != NULL
+               ? rewrite_session(transfer, options)
+               : status;
 }
 
 /* --- creation ------------------------------------------------------------- */

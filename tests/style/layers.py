@@ -63,8 +63,8 @@ LAYERS = {
     "tools/walcat/": TOOL + BYTES + ["engine/care/", "tools/shown/"],
     "tools/walcheck/": TOOL + BYTES + ["engine/care/"],
     # The verbs by topic.
-    "tools/convert/": TOOL + BYTES,
-    "tools/care/": TOOL + ["engine/care/"],
+    "tools/convert/": TOOL + BYTES + ["tools/secrets/"],
+    "tools/care/": TOOL + ["engine/care/", "tools/secrets/"],
     "tools/files/": TOOL + ["convert/import/", "tools/shown/"],
     "tools/sessions/": TOOL + ["tools/care/", "tools/files/", "tools/shown/"],
     SEARCH_API: [API],

@@ -59,6 +59,9 @@ struct verb {
 
 enum { NONE = CLI_NO_STORE };
 
+#define NO_SECRETS_TEXT "known forms of secrets are replaced, and counted"
+#define RULES_TEXT      "more forms of secrets: docs/secrets.md"
+
 /* name, group, flags, index of the store, function, and the help */
 static const struct verb verbs[] = {
     {"import", VERB_CONVERT, VERB_ADDS, 1, verb_import,
@@ -95,13 +98,15 @@ static const struct verb verbs[] = {
      .examples = {{"agentwal adopt", "show the plan and ask"},
                   {"agentwal adopt --yes --install", "import, and keep current"}}},
     {"export", VERB_CONVERT, 0, 1, verb_export,
-     .usage = "--dialect source|NAME [-v] [--session SESSION]... OUTDIR|--stdout",
+     .usage = "--dialect source|NAME [-v] [--session SESSION]... [--no-secrets] OUTDIR|--stdout",
      .summary = "Write sessions as the files of a client",
      .text = "A repeated export adds what is new. What a format cannot express is listed.\n",
      .options = {{"--dialect source", "the imported files, byte for byte"},
                  {"--dialect NAME", "the format of a client (see agentwal dialects)"},
                  {"--session SESSION", "only this session; may be repeated"},
                  {"--stdout", "one session to standard output"},
+                 {"--no-secrets", NO_SECRETS_TEXT},
+                 {"--rules FILE", RULES_TEXT},
                  {"-v, --verbose", "print each file"}},
      .examples = {{"agentwal export --dialect source backup", "all imported files below backup"},
                   {"agentwal export --dialect pi --session 7f3a21c ~/.pi/agent",
@@ -322,7 +327,7 @@ static const struct verb verbs[] = {
              "a secret of another form stays. Redacted entries are left out.\n",
      .options = {{"--redact PATTERN", "hide what matches this extended "
                                       "regular expression, too; may be repeated"},
-                 {"--rules FILE", "more forms of secrets: docs/secrets.md"},
+                 {"--rules FILE", RULES_TEXT},
                  {"--no-tool-results", "leave the results of tools out"},
                  {"--no-paths", "shorten absolute paths to their last name, or to "
                                 "what is below the session's directory"},
@@ -579,11 +584,13 @@ static const struct verb verbs[] = {
              "goes on. A DIR that was written to is refused. docs/keeping.md has the rest.\n",
      .examples = {{"agentwal backup /mnt/backup/agentwal", "all, or what is new"},
                   {"agentwal --store /mnt/backup/agentwal check", "check the copy"}}},
-    {"bundle", VERB_CARE, 0, 1, verb_bundle, .usage = "SESSION... FILE",
+    {"bundle", VERB_CARE, 0, 1, verb_bundle, .usage = "[--no-secrets] SESSION... FILE",
      .summary = "Write sessions to one file, with everything they have",
      .text = "Entries of all branches, heads, documents with their versions, checkpoints with\n"
              "their files. Content that was redacted is left out. A fork takes what it shares\n"
              "along. agentwal import FILE takes them into another store. FILE must not exist.\n",
+     .options = {{"--no-secrets", NO_SECRETS_TEXT "; no checkpoints"},
+                 {"--rules FILE", RULES_TEXT}},
      .examples = {{"agentwal bundle 7f3a21c work.bundle", "one session"},
                   {"agentwal bundle @latest 7f3a21c work.bundle", "two of them"},
                   {"agentwal --store new import work.bundle", "on another machine"}}},

@@ -13,6 +13,7 @@
 #include "tools/cli/json.h"
 #include "tools/cli/transfer.h"
 #include "tools/cli/verbs.h"
+#include "tools/secrets/secrets.h"
 
 /* --- backup ------------------------------------------------------------- */
 
@@ -116,22 +117,38 @@ int verb_merge(struct cli *cli, int argc, char **argv)
 
 int verb_bundle(struct cli *cli, int argc, char **argv)
 {
+    struct secrets_filter filter = {.counts = NULL};
+    bool no_secrets = false;
+    const char *rules = NULL;
+    const struct cli_option options[] = {
+        {.name = "no-secrets", .flag = &no_secrets},
+        {.name = "rules", .value = &rules},
+        {.name = NULL},
+    };
     struct cli_transfer transfer;
     char size[SIZE_TEXT];
     enum wal_status status;
     const char *path;
 
-    cli_begin(cli, argc, argv, NULL, 4, argc, WAL_OPEN_READ_ONLY);
+    cli_begin(cli, argc, argv, options, 4, argc, WAL_OPEN_READ_ONLY);
     path = cli->items[cli->count - 1];
     cli_transfer_init(&transfer, cli, "bundle", path);
     cli_transfer_select(&transfer, cli->store, 2, cli->count - 1);
     /* Its errors name the session. */
     transfer.options.report = NULL;
+    if (no_secrets || rules != NULL) {
+        secrets_filter_open(&filter, cli, rules);
+        secrets_filter_set(&filter, &transfer.options);
+    }
     status = wal_bundle_write(cli->store, cli_slice(path), &transfer.options, &transfer.result,
                               cli->error);
     if (status == WAL_OK && !cli->json) {
         size_text(transfer.result.bytes, size);
         printf("%s: %s\n", path, size);
     }
+    if (status == WAL_OK) {
+        secrets_filter_report(&filter, cli);
+    }
+    secrets_filter_deinit(&filter);
     return cli_transfer_finish(&transfer, path, status);
 }

@@ -110,6 +110,8 @@ complete -c agentwal -n '__fish_seen_subcommand_from export' -l dialect -x -a '(
 complete -c agentwal -n '__fish_seen_subcommand_from export' -l dialect -x -a '(__agentwal_dialects)' -d 'the format of a client (see agentwal dialects)'
 complete -c agentwal -n '__fish_seen_subcommand_from export' -l session -x -a '(__agentwal_sessions)' -d 'only this session; may be repeated'
 complete -c agentwal -n '__fish_seen_subcommand_from export' -l stdout -d 'one session to standard output'
+complete -c agentwal -n '__fish_seen_subcommand_from export' -l no-secrets -d 'known forms of secrets are replaced, and counted'
+complete -c agentwal -n '__fish_seen_subcommand_from export' -l rules -x -d 'more forms of secrets: docs/secrets.md'
 complete -c agentwal -n '__fish_seen_subcommand_from export' -s v -d 'print each file'
 complete -c agentwal -n '__fish_seen_subcommand_from export' -l verbose -d 'print each file'
 complete -c agentwal -n '__fish_seen_subcommand_from export' -F
@@ -307,6 +309,8 @@ complete -c agentwal -n '__fish_seen_subcommand_from gc' -l keep-deltas -d 'keep
 complete -c agentwal -n '__fish_seen_subcommand_from gc' -l max-bytes -x -d 'rewrite at most SIZE of segments'
 complete -c agentwal -n '__fish_seen_subcommand_from gc' -l rate -x -d 'read and write at most SIZE in a second; 0: no limit; 64MiB without it'
 complete -c agentwal -n '__fish_seen_subcommand_from backup' -F
+complete -c agentwal -n '__fish_seen_subcommand_from bundle' -l no-secrets -d 'known forms of secrets are replaced, and counted; no checkpoints'
+complete -c agentwal -n '__fish_seen_subcommand_from bundle' -l rules -x -d 'more forms of secrets: docs/secrets.md'
 complete -c agentwal -n '__fish_seen_subcommand_from bundle' -F
 complete -c agentwal -n '__fish_seen_subcommand_from merge' -l keep-both -d 'instead of a refusal: the other one becomes a fork, ID@ and 8 digits of OTHER\'s id'
 complete -c agentwal -n '__fish_seen_subcommand_from index' -l deep -d 'the index of tools\' results too'

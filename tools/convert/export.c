@@ -26,6 +26,7 @@
 #include "convert/source/source_name.h"
 #include "engine/base/system.h"
 #include "tools/cli/verbs.h"
+#include "tools/secrets/secrets.h"
 
 /* --- the file of a session ---------------------------------------------- */
 
@@ -1019,10 +1020,20 @@ void convert_check_root(const struct cli *cli, const char *root)
     }
 }
 
-/* Opens the store and lists its sessions. */
+/* Makes the store one in memory with what is to be exported, without secrets. */
+static void leave_secrets_out(struct cli *cli, struct secrets_filter *filter, const char *rules,
+                              struct cli_values *names)
+{
+    secrets_filter_open(filter, cli, rules);
+    for (size_t i = 0; i < names->count; i++) {
+        names->items[i] = cli_session_id(cli, cli->store, names->items[i]);
+    }
+    secrets_filter_copy(filter, cli, names->count > 0 ? names->items : NULL, names->count);
+}
+
+/* Lists the sessions of the store. */
 static void open_export(struct cli *cli, struct export *export)
 {
-    cli_use_store(cli, cli->items[1], WAL_OPEN_READ_ONLY);
     export->view.store_path = cli->opened;
     export->view.store = cli->store;
     list_items(export);
@@ -1035,14 +1046,19 @@ int verb_export(struct cli *cli, int argc, char **argv)
     const char *dialect = NULL;
     bool to_stdout = false;
     bool is_verbose = false;
+    bool no_secrets = false;
+    const char *rules = NULL;
     struct convert_summary summary = {.files = 0};
     const struct cli_option options[] = {
         {.name = "dialect", .value = &dialect},
         {.name = "session", .values = &sessions},
+        {.name = "no-secrets", .flag = &no_secrets},
+        {.name = "rules", .value = &rules},
         {.name = "verbose", .letter = 'v', .flag = &is_verbose},
         {.name = "stdout", .flag = &to_stdout},
         {.name = NULL},
     };
+    static struct secrets_filter filter;
     static struct export export;
     int code;
 
@@ -1058,6 +1074,10 @@ int verb_export(struct cli *cli, int argc, char **argv)
     }
     export.view.root = to_stdout ? NULL : cli->items[2];
     convert_check_root(cli, export.view.root);
+    cli_use_store(cli, cli->items[1], WAL_OPEN_READ_ONLY);
+    if (no_secrets || rules != NULL) {
+        leave_secrets_out(cli, &filter, rules, &sessions);
+    }
     open_export(cli, &export);
     cli_note_interrupts();
     progress_init(&export.progress, !cli->no_progress && !to_stdout);
@@ -1069,6 +1089,8 @@ int verb_export(struct cli *cli, int argc, char **argv)
     if (export.view.summary != NULL) {
         convert_summary_end(&summary);
     }
+    secrets_filter_report(&filter, cli);
+    secrets_filter_deinit(&filter);
     return code;
 }
 
@@ -1109,6 +1131,7 @@ int verb_path(struct cli *cli, int argc, char **argv)
     cli_parse_operands(cli, argc, argv, options, 4, 4);
     export.view.dialect = find_dialect(cli, dialect);
     export.view.root = cli->items[2];
+    cli_use_store(cli, cli->items[1], WAL_OPEN_READ_ONLY);
     open_export(cli, &export);
     cli_use_session(cli, cli->items[3]);
     return print_path(&export, cli->session, cli->items[3], (uint32_t)stream);

@@ -172,4 +172,29 @@ bool secrets_visit(struct wal_slice json, secrets_text_fn *each, void *ctx);
 uint64_t secrets_strike_json(struct secrets *secrets, struct wal_slice json, uint64_t *counts,
                              struct wal__buf *out);
 
+/* Leaves secrets out of texts, and counts them. Zeroed: close only. */
+struct secrets_filter {
+    struct secrets secrets;
+    uint64_t *counts; /* of the names */
+    struct wal__buf texts[2];
+};
+
+/* As secrets_open. */
+void secrets_filter_open(struct secrets_filter *filter, const struct cli *cli, const char *path);
+
+/* Has a transfer copy sessions without their secrets. */
+struct wal_transfer_options;
+void secrets_filter_set(struct secrets_filter *filter, struct wal_transfer_options *options);
+
+/* Makes cli->store, which it closes, a store in memory with these sessions of it, all if ids is
+ * NULL, without their secrets. Ends the process after an error. */
+void secrets_filter_copy(struct secrets_filter *filter, struct cli *cli, const char *const *ids,
+                         size_t count);
+
+/* Prints how many places of a name were hidden, on standard error; of all names, with --json as
+ * {"hidden":[{"what","count"}]}, and nothing for a zeroed filter. */
+void secrets_report(const struct cli *cli, const char *name, uint64_t count);
+void secrets_filter_report(const struct secrets_filter *filter, const struct cli *cli);
+void secrets_filter_deinit(struct secrets_filter *filter);
+
 #endif

@@ -19,8 +19,7 @@ static struct wal_slice finish(const struct wal__buf *text, struct cli_texts *te
 void view_filter_open(const struct cli *cli, struct view_filter *filter, const char *rules,
                       const struct cli_values *patterns)
 {
-    secrets_open(&filter->secrets, cli, rules);
-    filter->counts = cli_alloc((filter->secrets.name_count + 1) * sizeof(filter->counts[0]));
+    secrets_filter_open(&filter->secrets, cli, rules);
     filter->patterns = cli_alloc((patterns->count + 1) * sizeof(filter->patterns[0]));
     for (size_t i = 0; i < patterns->count; i++) {
         char why[256];
@@ -41,7 +40,7 @@ static struct wal_slice strike_secrets(struct view_filter *filter, struct wal_sl
 {
     struct wal__buf copy = {.data = NULL};
 
-    if (secrets_strike(&filter->secrets, key, text, filter->counts, &copy) == 0) {
+    if (secrets_strike(&filter->secrets.secrets, key, text, filter->secrets.counts, &copy) == 0) {
         free(copy.data);
         return text;
     }
@@ -360,29 +359,21 @@ struct wal_slice view_filter_strike(void *ctx, struct wal_slice key, struct wal_
     return filter->hides_paths ? strike_paths(filter, text, texts) : text;
 }
 
-static void report(const struct cli *cli, const char *name, uint64_t count)
-{
-    if (count > 0) {
-        fprintf(stderr, "%s: hidden: %s, %s\n", cli->tool, name,
-                cli_counted(count, "place", "places"));
-    }
-}
-
 void view_filter_report(const struct cli *cli, const struct view_filter *filter)
 {
-    for (size_t i = 0; i < filter->secrets.name_count; i++) {
-        report(cli, filter->secrets.names[i], filter->counts[i]);
+    for (size_t i = 0; i < filter->secrets.secrets.name_count; i++) {
+        secrets_report(cli, filter->secrets.secrets.names[i], filter->secrets.counts[i]);
     }
-    report(cli, "match of --redact", filter->matches);
-    report(cli, "path", filter->paths);
+    secrets_report(cli, "match of --redact", filter->matches);
+    secrets_report(cli, "path", filter->paths);
 }
 
 uint64_t view_filter_count(const struct view_filter *filter)
 {
     uint64_t count = filter->matches + filter->paths;
 
-    for (size_t i = 0; i < filter->secrets.name_count; i++) {
-        count += filter->counts[i];
+    for (size_t i = 0; i < filter->secrets.secrets.name_count; i++) {
+        count += filter->secrets.counts[i];
     }
     return count;
 }
@@ -395,5 +386,5 @@ void view_filter_deinit(struct view_filter *filter)
     free(filter->patterns);
     free(filter->cwd);
     free(filter->cwd_name);
-    free(filter->counts);
+    secrets_filter_deinit(&filter->secrets);
 }

@@ -8,13 +8,12 @@
 
 /* Zeroed, and view_filter_open called: only secrets. */
 struct view_filter {
-    struct secrets secrets;
+    struct secrets_filter secrets;
     regex_t *patterns;
     size_t pattern_count;
     bool hides_paths;
     char *cwd;        /* of the session; or NULL */
     char *cwd_name;   /* of it, with '-' for '/', as clients name folders */
-    uint64_t *counts; /* of the names of secrets */
     uint64_t matches; /* of patterns */
     uint64_t paths;
 };

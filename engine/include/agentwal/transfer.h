@@ -77,6 +77,12 @@ typedef int32_t wal_transfer_report_fn(void *ctx, const struct wal_transfer_repo
  * that of wal_transfer_report_fn. */
 typedef int32_t wal_transfer_progress_fn(void *ctx, uint64_t done, uint64_t total);
 
+/* Replaces texts of what is copied, before it is: an entry's payload and meta, the value of a
+ * version of a document, which has no second text, a session's title and metadata. It sets a slice
+ * to change that text; what it sets holds until its next call. The texts are JSON again, but for
+ * the title. It must not call this library. */
+typedef void wal_transfer_rewrite_fn(void *ctx, struct wal_slice *text, struct wal_slice *second);
+
 struct wal_transfer_options {
     uint32_t struct_size;
     uint32_t flags;                   /* enum wal_transfer_flag */
@@ -93,6 +99,10 @@ struct wal_transfer_options {
     /* For WAL_TRANSFER_KEEP_BOTH: names the branches, as the host that `from` is on does. The same
      * name continues the same branches. Empty: the first 8 digits of the id of `from`. */
     struct wal_slice branch_name;
+    /* Or null. With it checkpoints are left out: files are not rewritten. The copy differs from
+     * what it is of: a store that has that refuses it. */
+    wal_transfer_rewrite_fn *rewrite;
+    void *rewrite_ctx;
 };
 
 /* What a call did; also when it failed or was stopped. The library fills it. */

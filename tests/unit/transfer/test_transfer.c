@@ -10,6 +10,7 @@
 #include "tests/lib/kit/blob_kit.h"
 #include "tests/lib/kit/checkpoint_kit.h"
 #include "tests/lib/kit/describe_kit.h"
+#include "tests/lib/kit/parts_kit.h"
 #include "tests/lib/store_bytes.h"
 
 enum {
@@ -1179,6 +1180,103 @@ MERGE_TEST(merge__checkpoints_come_with_their_files)
     assert_string_equal(kit_checkpoints(copy), "c1 c3");
     assert_string_equal(kit_files(&other, copy, "c1"), "none.txt- x.txt=one\n y.txt=two\n");
     assert_idempotent(NULL, "unchanged s;");
+}
+
+/* --- texts that are replaced ------------------------------------------------ */
+
+/* Copies a text with each 's' that begins "secret" as 'S', if it has one. */
+static void hide(struct wal_slice *text, char **copy)
+{
+    char *at;
+
+    free(*copy);
+    *copy = calloc(1, text->size + 1);
+    assert_non_null(*copy);
+    memcpy(*copy, text->size > 0 ? text->data : "", text->size);
+    if (strstr(*copy, "secret") == NULL) {
+        return;
+    }
+    for (at = *copy; (at = strstr(at, "secret")) != NULL; at++) {
+        *at = 'S';
+    }
+    text->data = *copy;
+}
+
+static void rewrite(void *ctx, struct wal_slice *text, struct wal_slice *second)
+{
+    char **copies = ctx;
+
+    hide(text, &copies[0]);
+    hide(second, &copies[1]);
+}
+
+static int32_t set_texts(void *ctx, const struct wal_session_info *now,
+                         struct wal_session_change *change)
+{
+    (void)ctx;
+    (void)now;
+    change->fields = WAL_CHANGE_TITLE | WAL_CHANGE_METADATA;
+    change->title = WAL_STR("the secret");
+    change->metadata = WAL_STR("{\"m\":\"secret\"}");
+    return 0;
+}
+
+static void assert_no_secret(void *ctx, const char *file, const uint8_t *bytes, size_t size)
+{
+    (void)ctx;
+    (void)file;
+    assert_null(memmem(bytes, size, "secret", 6));
+}
+
+/* Payloads, those out of line too, meta, documents, titles and metadata; no other text changes, and
+ * checkpoints stay out. A store with the originals refuses the copy. */
+MERGE_TEST(merge__texts_are_replaced)
+{
+    static char large[LARGE];
+    char *copies[2] = {NULL, NULL};
+    const struct wal_transfer_options options = {
+        .struct_size = sizeof(options), .rewrite = rewrite, .rewrite_ctx = copies};
+    struct kit_work work = kit_work_begin(0);
+    struct wal_entry entries[3];
+    struct wal_transfer_result result = WAL_INIT(wal_transfer_result);
+    struct wal_session *copy;
+    struct wal_entry found = WAL_INIT(wal_entry);
+
+    (void)snprintf(large, sizeof(large), "\"%*s secret\"", LARGE - 16, "x");
+    entries[0] = kit_entry("a", NULL, "{\"text\":\"a secret\"}");
+    entries[1] = kit_entry("b", NULL, "{\"text\":\"plain\"}");
+    entries[1].meta = WAL_STR("{\"k\":\"secret\"}");
+    entries[2] = kit_entry("c", NULL, large);
+    assert_ok(wal_append(work.session, entries, 3, NULL, NULL, NULL));
+    (void)kit_put(work.store, work.session, "d", "{\"v\":\"secret\"}");
+    assert_ok(wal_session_update(work.session, set_texts, NULL, NULL));
+    kit_write(&work, "x.txt", "secret\n");
+    (void)kit_checkpoint(&work, "c1", "x.txt");
+
+    assert_done(wal_store_merge(work.store, stores.to, &options, &result, kit_error()));
+    assert_int_equal(result.entries, 3);
+    assert_int_equal(result.documents, 1);
+    copy = kit_session(stores.to, "s");
+    assert_string_equal(kit_checkpoints(copy), "");
+    assert_string_equal(kit_docs(stores.to, copy, 0, ""), "d={\"v\":\"Secret\"}");
+    assert_memory_equal(kit_info(copy).title.data, "the Secret", 10);
+    assert_memory_equal(kit_info(copy).metadata.data, "{\"m\":\"Secret\"}", 14);
+    assert_ok(wal_entry_get(copy, WAL_STR("a"), &found, NULL));
+    assert_memory_equal(found.payload.data, "{\"text\":\"a Secret\"}", found.payload.size);
+    assert_ok(wal_entry_get(copy, WAL_STR("b"), &found, NULL));
+    assert_memory_equal(found.payload.data, "{\"text\":\"plain\"}", found.payload.size);
+    assert_memory_equal(found.meta.data, "{\"k\":\"Secret\"}", found.meta.size);
+    assert_ok(wal_entry_get(copy, WAL_STR("c"), &found, NULL));
+    assert_int_equal(found.payload_size, strlen(large));
+    wal_session_close(copy);
+    store_bytes_visit_directory("to", assert_no_secret, NULL);
+
+    memset(&seen, 0, sizeof(seen));
+    stores.from = stores.to;
+    stores.to = work.store;
+    merge(NULL, "refused s;");
+    free(copies[0]);
+    free(copies[1]);
 }
 
 /* --- interruption --------------------------------------------------------- */

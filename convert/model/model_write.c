@@ -624,6 +624,51 @@ static void set_source(struct wal__model_writer *writer, const struct wal__diale
                          (writer->dialect->write_ops->carries & WAL__CARRIES(SURROGATES)) == 0;
 }
 
+/* Moves *escape to the next unpaired surrogate, and *at after it. False: there is none. */
+static bool find_unpaired(const uint8_t **at, const uint8_t *end, const uint8_t **escape)
+{
+    while (*at < end && (*at = memchr(*at, '\\', (size_t)(end - *at))) != NULL) {
+        uint32_t character = REPLACEMENT;
+
+        *escape = *at;
+        if (!wal__json_character_read(at, end, &character)) {
+            *at = end; /* a high half at the end of a piece */
+        }
+        if (character == REPLACEMENT && *at - *escape == 6 && ((*escape)[2] | 0x20) == 'd') {
+            return true;
+        }
+    }
+    return false;
+}
+
+static uint64_t count_unpaired(struct wal__json_span text)
+{
+    const uint8_t *at = text.data;
+    const uint8_t *escape;
+    uint64_t count = 0;
+
+    while (text.size > 0 && find_unpaired(&at, text.data + text.size, &escape)) {
+        count++;
+    }
+    return count;
+}
+
+/* Counts what is replaced in an item: once, in however many places a client has its text. */
+static uint64_t count_replaced(const struct wal__model_item *item)
+{
+    uint64_t count =
+        count_unpaired(item->text) + count_unpaired(item->name) + count_unpaired(item->data);
+
+    for (size_t i = 0; i < item->block_count; i++) {
+        const struct wal__model_block *block = &item->blocks[i];
+        count += block->kind == WAL__BLOCK_RAW
+                     ? count_unpaired(block->raw)
+                     : count_unpaired(block->text) + count_unpaired(block->name) +
+                           count_unpaired(block->arguments);
+    }
+    return count;
+}
+
 static bool emit(void *ctx, struct wal__model_item *item)
 {
     struct wal__model_writer *writer = ctx;
@@ -643,6 +688,7 @@ static bool emit(void *ctx, struct wal__model_item *item)
     writer->raw_items_left = out.raw.size > 0 ? item->raw_items_left : 0;
     writer->items++;
     set_source(writer, item->dialect);
+    writer->losses[WAL__FEATURE_SURROGATES] += writer->is_foreign ? count_replaced(item) : 0;
     if (!notify_written(writer, item->id, out.id, false) || !to->item(writer, &out) ||
         writer->out.has_failed) {
         return false;
@@ -691,23 +737,15 @@ static bool put(void *ctx, const void *data, size_t size)
     const uint8_t *from = data; /* the first byte that is not written */
     const uint8_t *at = from;
     const uint8_t *end = from + size;
+    const uint8_t *escape;
 
     writer->size += size;
-    while (writer->is_foreign && (at = memchr(at, '\\', (size_t)(end - at))) != NULL) {
-        const uint8_t *escape = at;
-        uint32_t character = REPLACEMENT;
-
-        if (!wal__json_character_read(&at, end, &character)) {
-            at = end; /* a high half at the end of a piece */
+    while (writer->is_foreign && find_unpaired(&at, end, &escape)) {
+        if (!put_separators(writer, from, (size_t)(escape - from)) ||
+            !output->put(output->ctx, "\\ufffd", 6)) {
+            return false;
         }
-        if (character == REPLACEMENT && at - escape == 6 && (escape[2] | 0x20) == 'd') {
-            writer->losses[WAL__FEATURE_SURROGATES]++;
-            if (!put_separators(writer, from, (size_t)(escape - from)) ||
-                !output->put(output->ctx, "\\ufffd", 6)) {
-                return false;
-            }
-            from = at;
-        }
+        from = at;
     }
     return put_separators(writer, from, (size_t)(end - from));
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# cross.sh [--libraries|--tests|--packages] TARGET [FOLDER]
+# cross.sh [--libraries|--tests|--packages|--python] TARGET [FOLDER]
 #
 # Builds agentwal for another system, on x86-64 Linux, in FOLDER, else in
 # build/cross/TARGET: the libraries in lib/, the program, bin/agentwal, which links no
@@ -11,6 +11,7 @@
 #
 # --libraries   build only what agentwal links
 # --tests       the programs of the tests too
+# --python      and a Python for x86_64-linux-musl that loads modules, for their tests
 # --packages    also make FOLDER/release: the addon, as pack.sh takes it, a wheel, and the
 #               packages of Debian (glibc) or an archive of the program
 #
@@ -31,6 +32,7 @@ quit() {
     exit "$1"
 }
 
+libraries=(lz4 z deflate zstd sqlite3 expat crypto curl microhttpd jansson cmocka)
 libraries_only=
 tests=OFF
 packages=
@@ -40,6 +42,7 @@ while [ $# -gt 0 ]; do
     --libraries) libraries_only=1 ;;
     --tests) tests=ON ;;
     --packages) packages=1 ;;
+    --python) libraries+=(python) ;;
     -h | --help)
         sed -n '2,/^set /s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" | sed '$d'
         exit 0
@@ -85,6 +88,7 @@ python3-build   deps_python build
 python3-wheel   deps_python wheel
 python3-setuptools deps_python setuptools
 "
+[[ ${libraries[*]} != *python ]] || deps_install 'musl-tools deps_command musl-gcc'
 
 # The compiler ----------------------------------------------------------------
 
@@ -296,7 +300,25 @@ build_cmocka() {
     cp "$from"/include/cmocka*.h "$prefix/include"
 }
 
-for library in lz4 z deflate zstd sqlite3 expat crypto curl microhttpd jansson cmocka; do
+# It has what the package and the cases of conformance import. zig links no program with musl that
+# loads modules.
+build_python() {
+    local from work=$here/build/python cc=$here/bin/musl-gcc
+    from=$(source_of python3.11)
+    rm -rf "$work" && mkdir -p "$work/Modules" "$prefix/bin"
+    printf '%s\n' '*static*' '_datetime _datetimemodule.c' '_json _json.c' '_opcode _opcode.c' \
+        '_struct _struct.c' '_typing _typingmodule.c' 'math mathmodule.c' \
+        >"$work/Modules/Setup.local"
+    # Asked for the system it says that of glibc.
+    # shellcheck disable=SC2016  # of the script that is written
+    printf '%s\n' '#!/bin/sh' '[ "$1" = --print-multiarch ] || exec musl-gcc "$@"' >"$cc"
+    chmod +x "$cc"
+    (cd "$work" && CC=$cc AR=ar RANLIB=ranlib "$from/configure" --prefix=/usr CFLAGS='-O1 -w' &&
+        make -j "$(nproc)" python)
+    cp "$work/python" "$prefix/bin/python3.11"
+}
+
+for library in "${libraries[@]}"; do
     if [ ! -e "$here/build/$library.done" ]; then
         printf 'Building %s for %s ...\n' "$library" "$target"
         # Apart, so that the first command that fails ends it.

@@ -40,7 +40,7 @@ cmake --build "$folder"
 
 failed=0
 "$brew/bin/bash" "$root/tools/quickstart.sh" --bin "$folder/bin" || failed=1
-ctest --test-dir "$folder" -L 'unit|crash|sim' --output-on-failure || failed=1
+ctest --test-dir "$folder" -L 'unit|crash|sim|golden|fuzz' --output-on-failure || failed=1
 ctest --test-dir "$folder" -R '^cli_(append|adopt|serve_events|watch)$' --output-on-failure ||
     failed=1
 

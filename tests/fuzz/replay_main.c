@@ -22,9 +22,10 @@
 
 #include "tests/fuzz/fuzz.h"
 #include "tests/lib/rng.h"
+#include "tests/lib/sanitizers.h"
 
-/* The sanitizer runtimes call it before they exit; absent without them. */
-extern void __sanitizer_set_death_callback(void (*callback)(void)) __attribute__((weak));
+/* The runtime of the sanitizer calls it before it exits. */
+extern void __sanitizer_set_death_callback(void (*callback)(void));
 
 enum {
     RUNS = 4000,
@@ -44,6 +45,7 @@ static size_t corpus_count;
 
 /* What is being run, for the report of a death. */
 static struct input current;
+static const char *program;
 static uint64_t seed;
 static uint64_t current_run;
 
@@ -82,8 +84,7 @@ static void report_death(void)
     char path[4096];
     FILE *file;
 
-    snprintf(path, sizeof path, "%s/crash-%s", folder != NULL ? folder : ".",
-             program_invocation_short_name);
+    snprintf(path, sizeof path, "%s/crash-%s", folder != NULL ? folder : ".", program);
     fprintf(stderr, "died: seed %llu, run %llu, input of %zu bytes: %s\n", (unsigned long long)seed,
             (unsigned long long)current_run, current.size, path);
     file = fopen(path, "wb");
@@ -102,13 +103,13 @@ static void on_signal(int number)
 
 static void watch_for_death(void)
 {
-    if (__sanitizer_set_death_callback != NULL) {
-        __sanitizer_set_death_callback(report_death);
-    } else {
-        signal(SIGSEGV, on_signal);
-        signal(SIGBUS, on_signal);
-        signal(SIGFPE, on_signal);
-    }
+#if WITH_ADDRESS_SANITIZER
+    __sanitizer_set_death_callback(report_death);
+#else
+    signal(SIGSEGV, on_signal);
+    signal(SIGBUS, on_signal);
+    signal(SIGFPE, on_signal);
+#endif
     signal(SIGABRT, on_signal);
 }
 
@@ -279,6 +280,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: %s CORPUS [FILE]...\n", argv[0]);
         return 2;
     }
+    program = strrchr(argv[0], '/') != NULL ? strrchr(argv[0], '/') + 1 : argv[0];
     seed = number_from("AGENTWAL_SEED", is_long ? (uint64_t)time(NULL) : 1);
     watch_for_death();
     if (argc > 2) {

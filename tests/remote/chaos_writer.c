@@ -52,7 +52,7 @@ static bool may_repeat(enum wal_status status, const struct wal_error *error, in
         return false;
     }
     (void)fprintf(stderr, "again: %s\n", error->text);
-    (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &wait, NULL);
+    (void)nanosleep(&wait, NULL);
     return true;
 }
 

@@ -13,11 +13,11 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "engine/base/io.h"
 #include "engine/base/linux/storage.h"
+#include "engine/base/system.h"
 #include "tests/lib/test.h"
 
 enum {
@@ -106,11 +106,7 @@ TEST_WITH(map__vanished_page_is_refused, open_segment, close_segment)
 
         ok = truncate("segment", 4096) == 0 && ok;
         for (int i = 0; i < 2; i++) {
-            struct timespec now;
-
-            (void)clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-            atomic_store(&map.populated_ns,
-                         (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec);
+            atomic_store(&map.populated_ns, (uint64_t)wal__system_clock_ns(WAL__CLOCK_COARSE));
             ok = !write_at((uint64_t)4 * 4096, PIECE) && ok;
         }
         _exit(ok ? 0 : 1);

@@ -3,9 +3,10 @@
  * pieces and in how much memory, as what changed since other content (SPEC.md
  * 2.18), and by several threads, handles and processes at once.
  */
-#include <malloc.h>
 #include <pthread.h>
+#include <stdalign.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <sys/wait.h>
 
 #include "agentwal/blob.h"
@@ -200,14 +201,25 @@ static int64_t in_use;
 
 static int64_t peak;
 
+struct sized {
+    alignas(max_align_t) size_t size;
+};
+
 static void *resize(void *ctx, void *at, size_t size)
 {
     (void)ctx;
-    in_use -= at == NULL ? 0 : (int64_t)malloc_usable_size(at);
-    at = wal__heap_libc.resize(wal__heap_libc.ctx, at, size);
-    in_use += at == NULL ? 0 : (int64_t)malloc_usable_size(at);
+    /* Before what the caller has is its size. */
+    struct sized *block = at == NULL ? NULL : (struct sized *)at - 1;
+
+    in_use -= block == NULL ? 0 : (int64_t)block->size;
+    block = wal__heap_libc.resize(wal__heap_libc.ctx, block, size == 0 ? 0 : sizeof(*block) + size);
+    if (block == NULL) {
+        return NULL;
+    }
+    block->size = size;
+    in_use += (int64_t)size;
     peak = in_use > peak ? in_use : peak;
-    return at;
+    return block + 1;
 }
 
 static const struct wal__heap measured = {resize, NULL};

@@ -10,6 +10,7 @@
 
 #include <agentwal/record.h>
 
+#include "engine/base/system.h"
 #include "format/index/search_file.h"
 #include "tests/lib/search/search_kit.h"
 
@@ -30,9 +31,7 @@ static int64_t version_of(const char *path)
 {
     struct stat stat_of;
 
-    return stat(path, &stat_of) == 0
-               ? (int64_t)stat_of.st_mtim.tv_sec * 1000000000 + stat_of.st_mtim.tv_nsec
-               : 0;
+    return stat(path, &stat_of) == 0 ? wal__system_modified_ns(&stat_of) : 0;
 }
 
 static struct wal_search_update_result update(struct wal_search *search, uint32_t flags)

@@ -273,7 +273,7 @@ static struct wal_store *change_between(struct wal_store *store, void (*due)(str
     return kit_keep(other);
 }
 
-static void undelete(struct wal_store *store)
+static void restore(struct wal_store *store)
 {
     assert_ok(wal_session_undelete(store, kit_text("s"), NULL));
 }
@@ -303,17 +303,17 @@ KIT_TEST(trash__change_meanwhile_is_kept)
 
     wal_session_close(kit_create(store, "s"));
     trash(store); /* which adds a feature first */
-    undelete(store);
+    restore(store);
     other = change_between(store, change_title);
     session = kit_session(other, "s");
     assert_ok(wal_session_trash(session, NULL));
     assert_null(between);
-    undelete(store);
+    restore(store);
     assert_slice(kit_info(session).title, "new");
     between = trash;
     assert_int_equal(wal_session_update(session, set_title, NULL, NULL), WAL_ETRASHED);
     assert_null(between);
-    undelete(store);
+    restore(store);
     assert_string_equal(kit_list_sessions(store, NULL), "s");
 }
 
@@ -321,7 +321,7 @@ KIT_TEST(trash__what_is_taken_out_is_not_emptied)
 {
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
-    struct wal_store *other = change_between(store, undelete);
+    struct wal_store *other = change_between(store, restore);
     uint64_t count = 0;
 
     assert_ok(wal_session_trash(session, NULL));

@@ -5,6 +5,8 @@
  */
 #include <dirent.h>
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <sys/wait.h>
 
 #include "agentwal/admin.h"
@@ -1111,36 +1113,34 @@ enum {
 /* A thread and the handles that it closes. */
 struct closer {
     struct handle handles[HANDLES];
-    pthread_barrier_t *start;
     pthread_t thread;
 };
+
+static atomic_int unready; /* threads that have not begun */
 
 static void *close_handles(void *ctx)
 {
     struct closer *closer = ctx;
 
-    (void)pthread_barrier_wait(closer->start);
+    atomic_fetch_sub(&unready, 1);
+    while (atomic_load(&unready) > 0) {
+        (void)sched_yield();
+    }
     for (int i = 0; i < HANDLES; i++) {
         handle_close(&closer->handles[i]);
     }
     return NULL;
 }
 
-static void start(struct closer *closers, pthread_barrier_t *barrier)
+static void run_threads(struct closer *closers)
 {
-    assert_int_equal(pthread_barrier_init(barrier, NULL, THREADS), 0);
+    atomic_store(&unready, THREADS);
     for (int i = 0; i < THREADS; i++) {
-        closers[i].start = barrier;
         assert_int_equal(pthread_create(&closers[i].thread, NULL, close_handles, &closers[i]), 0);
     }
-}
-
-static void finish(struct closer *closers, pthread_barrier_t *barrier)
-{
     for (int i = 0; i < THREADS; i++) {
         assert_int_equal(pthread_join(closers[i].thread, NULL), 0);
     }
-    assert_int_equal(pthread_barrier_destroy(barrier), 0);
 }
 
 /* Deals the session with its claim, and handles of all kinds on it, to the threads. */
@@ -1164,7 +1164,6 @@ static void run(uint32_t flags, bool store_first, uint64_t *random)
     struct closer closers[THREADS];
     struct wal_session *session;
     struct wal_store *store;
-    pthread_barrier_t barrier;
 
     faulty_heap_init(&heap, &wal__heap_libc);
     store = handle_store(flags, &heap.heap, &session);
@@ -1172,8 +1171,7 @@ static void run(uint32_t flags, bool store_first, uint64_t *random)
     if (store_first) {
         assert_int_equal(wal_close(store, NULL), WAL_EBUSY);
     }
-    start(closers, &barrier);
-    finish(closers, &barrier);
+    run_threads(closers);
     if (!store_first) {
         assert_true(heap.live > 0);
         assert_ok(wal_close(store, NULL));

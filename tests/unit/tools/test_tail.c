@@ -3,7 +3,6 @@
  */
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 
 #include "agentwal/admin.h"
@@ -294,9 +293,6 @@ KIT_TEST(tail__writers_new_segments_and_compaction)
     kit_close(store);
     for (int i = 0; i <= WRITERS; i++) {
         children[i] = kit_start_process();
-        if (children[i] == 0) {
-            (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-        }
         if (children[i] == 0 && i < WRITERS) {
             write_entries(i);
         } else if (children[i] == 0) {

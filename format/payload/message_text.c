@@ -31,12 +31,32 @@ static bool is_text(const struct wal__json_member *member, const char *text)
 /* Whether an object has a role, and content or calls; sets them. */
 static bool is_message(struct wal__json_span object, struct wal__message *message)
 {
-    enum { ROLE, CONTENT, CALLS, INFO_ROLE, PARTS, COMMAND, META, SUMMARY, COUNT };
+    enum {
+        ROLE,
+        CONTENT,
+        CALLS,
+        INFO_ROLE,
+        INFO_TYPE, /* of OpenCode 2, with the content of the message or its text */
+        INFO_CONTENT,
+        INFO_TEXT,
+        PARTS,
+        COMMAND,
+        META,
+        SUMMARY,
+        COUNT
+    };
     struct wal__json_member m[COUNT] = {
-        [ROLE] = {.key = "role"},        [CONTENT] = {.key = "content"},
-        [CALLS] = {.key = "tool_calls"}, [INFO_ROLE] = {.parent = "info", .key = "role"},
-        [PARTS] = {.key = "parts"},      [COMMAND] = {.key = "command"},
-        [META] = {.key = "isMeta"},      [SUMMARY] = {.key = "isCompactSummary"},
+        [ROLE] = {.key = "role"},
+        [CONTENT] = {.key = "content"},
+        [CALLS] = {.key = "tool_calls"},
+        [INFO_ROLE] = {.parent = "info", .key = "role"},
+        [PARTS] = {.key = "parts"},
+        [COMMAND] = {.key = "command"},
+        [INFO_TYPE] = {.parent = "info", .key = "type"},
+        [INFO_CONTENT] = {.parent = "info", .key = "content"},
+        [INFO_TEXT] = {.parent = "info", .key = "text"},
+        [META] = {.key = "isMeta"},
+        [SUMMARY] = {.key = "isCompactSummary"},
     };
     bool is_opencode;
 
@@ -47,6 +67,11 @@ static bool is_message(struct wal__json_span object, struct wal__message *messag
         .is_meta = message->is_meta || m[META].value.kind == WAL__JSON_TRUE,
         .is_summary = message->is_summary || m[SUMMARY].value.kind == WAL__JSON_TRUE,
         .object = object};
+    if (m[INFO_ROLE].value.kind == WAL__JSON_NONE && m[INFO_TYPE].value.kind == WAL__JSON_STRING &&
+        m[PARTS].value.kind == WAL__JSON_ARRAY) {
+        m[INFO_ROLE] = m[INFO_TYPE];
+        m[CONTENT] = m[m[INFO_CONTENT].value.kind == WAL__JSON_ARRAY ? INFO_CONTENT : INFO_TEXT];
+    }
     is_opencode =
         m[INFO_ROLE].value.kind == WAL__JSON_STRING && m[PARTS].value.kind == WAL__JSON_ARRAY;
     message->role = m[is_opencode ? INFO_ROLE : ROLE].value;
@@ -828,10 +853,11 @@ static void visit_members(const struct visit *visit, const struct wal__json_memb
             pass(visit, WAL__PART_CALL, &bash_name, &m[COMMAND].value);
         }
         pass(visit, WAL__PART_RESULT, NULL, &m[OUTPUT].value);
-    } else if (m[TYPE].value.kind == WAL__JSON_STRING) {
-        pass(visit, WAL__PART_OTHER, &m[TYPE].value, NULL);
-    } else {
+    } else if (m[TYPE].value.kind != WAL__JSON_STRING) {
         pass(visit, WAL__PART_OTHER, NULL, NULL);
+    } else if (!is_text(&m[TYPE], "step-start") && !is_text(&m[TYPE], "step-finish")) {
+        /* Those are where OpenCode called its model. */
+        pass(visit, WAL__PART_OTHER, &m[TYPE].value, NULL);
     }
 }
 

@@ -33,6 +33,7 @@
 #include "format/bytes/assert.h"
 #include "format/json/json_out.h"
 #include "format/json/json_text.h"
+#include "format/payload/timestamp.h"
 
 /* --- the files ----------------------------------------------------------- */
 
@@ -687,6 +688,17 @@ static void read_message(struct opencode_storage *storage, const struct opencode
     wal__opencode_emit_batch(storage, id, raw);
 }
 
+static void read_messages(struct opencode_storage *storage)
+{
+    for (size_t i = 0; i < storage->messages.count && !storage->has_failed; i++) {
+        if (storage->messages.items[i].is_version_2) {
+            wal__opencode_read_second(storage, &storage->messages.items[i]);
+        } else {
+            read_message(storage, &storage->messages.items[i]);
+        }
+    }
+}
+
 static enum wal__json_status opencode_tree(struct wal__model_reader *reader,
                                            const struct wal__model_documents *tree)
 {
@@ -697,13 +709,7 @@ static enum wal__json_status opencode_tree(struct wal__model_reader *reader,
         !link_parts(&storage) || !emit_session(&storage)) {
         return WAL__JSON_NO_SPACE;
     }
-    for (size_t i = 0; i < storage.messages.count && !storage.has_failed; i++) {
-        if (storage.messages.items[i].is_version_2) {
-            wal__opencode_read_second(&storage, &storage.messages.items[i]);
-        } else {
-            read_message(&storage, &storage.messages.items[i]);
-        }
-    }
+    read_messages(&storage);
     wal__opencode_emit_prefix(&storage);
     wal__opencode_emit_deferred(&storage);
     return storage.has_failed ? WAL__JSON_NO_SPACE : WAL__JSON_OK;
@@ -717,14 +723,12 @@ static enum wal__json_status opencode_line(struct wal__model_reader *reader,
 
     init(&storage, reader);
     add_exported_message(&storage, line->text);
-    if (storage.has_failed || !link_parts(&storage)) {
+    if (storage.has_failed || !wal__opencode_sort(&storage) || !link_parts(&storage)) {
         return WAL__JSON_NO_SPACE;
     }
     storage.tip = line->parent;
     storage.line_id = line->id;
-    for (size_t i = 0; i < storage.messages.count && !storage.has_failed; i++) {
-        read_message(&storage, &storage.messages.items[i]);
-    }
+    read_messages(&storage);
     storage.prefix_id = line->id;
     wal__opencode_emit_prefix(&storage);
     wal__opencode_emit_deferred(&storage);
@@ -738,8 +742,59 @@ static enum wal__json_status opencode_line(struct wal__model_reader *reader,
     return storage.has_failed ? WAL__JSON_NO_SPACE : WAL__JSON_OK;
 }
 
+static enum wal__progress opencode_progress(struct wal__json_span message, int64_t *created_ms)
+{
+    enum { ROLE, TYPE, CREATED, COMPLETED, ERROR, COUNT };
+    struct wal__json_member members[COUNT] = {[ROLE] = {.key = "role"},
+                                              [TYPE] = {.key = "type"},
+                                              [CREATED] = {.parent = "time", .key = "created"},
+                                              [COMPLETED] = {.parent = "time", .key = "completed"},
+                                              [ERROR] = {.key = "error"}};
+
+    if (wal__model_members(message, members, COUNT, NULL) != WAL__JSON_OK) {
+        return WAL__PROGRESS_NONE;
+    }
+    (void)wal__model_time_read(members[CREATED].value.span, created_ms);
+    if (!wal__line_string_is(&members[ROLE], "assistant") &&
+        !wal__line_string_is(&members[TYPE], "assistant")) {
+        return WAL__PROGRESS_TEXT;
+    }
+    return members[COMPLETED].value.kind == WAL__JSON_NUMBER ||
+                   members[ERROR].value.kind == WAL__JSON_OBJECT
+               ? WAL__PROGRESS_DONE
+               : WAL__PROGRESS_NONE;
+}
+
+static struct wal__json_span
+opencode_join_line(struct wal__arena *arena, const struct wal__json_span *documents, size_t count)
+{
+    const struct wal__json_span none = {NULL, 0};
+    struct wal__json_memory text = {.capacity = 64};
+    struct wal__json_out out = {.put = wal__json_memory_put, .ctx = &text};
+
+    for (size_t i = 0; i < count; i++) {
+        text.capacity += documents[i].size + 1;
+    }
+    text.data = wal__arena_alloc(arena, text.capacity);
+    if (text.data == NULL) {
+        return none;
+    }
+    wal__json_out_open(&out, '{');
+    wal__json_out_key(&out, "info");
+    wal__json_out_compact(&out, documents[0]);
+    wal__json_out_member_open(&out, "parts", '[');
+    for (size_t i = 1; i < count; i++) {
+        wal__json_out_compact(&out, documents[i]);
+    }
+    wal__json_out_close(&out, ']');
+    wal__json_out_close(&out, '}');
+    return (struct wal__json_span){text.data, text.size};
+}
+
 static const struct wal__dialect_read_ops opencode_read_ops = {.documents = opencode_tree,
-                                                               .line = opencode_line};
+                                                               .line = opencode_line,
+                                                               .progress = opencode_progress,
+                                                               .join = opencode_join_line};
 
 /* --- the dialect --------------------------------------------------------- */
 

@@ -80,6 +80,13 @@ static uint64_t opencode_id_number(struct wal__json_span id)
     return number;
 }
 
+/* Returns what distinguishes the id from others with its number, which depends on the messages
+ * before. */
+static struct wal__json_span id_tail(struct wal__json_span id)
+{
+    return wal__opencode_is_id(id, "msg_") ? (struct wal__json_span){id.data + 17, 14} : id;
+}
+
 /* Returns the id as a span, with quotes. */
 static struct wal__json_span opencode_id_span(const char id[WAL__OPENCODE_ID_SIZE])
 {
@@ -185,6 +192,12 @@ static void opencode_write_time(struct wal__json_out *out, const char *first, in
     wal__json_out_close(out, '}');
 }
 
+/* The hash of a message's id in the place of one that it cannot have. */
+static uint64_t made_hash(struct wal__json_span id, const char session[WAL__OPENCODE_ID_SIZE])
+{
+    return wal__model_hash(wal__model_hash(0, id_tail(id)), opencode_id_span(session));
+}
+
 /* Whether the next message can have the id: the client sorts by ids. */
 static bool sorts_after(const struct opencode_writer *state, struct wal__json_span id)
 {
@@ -219,9 +232,9 @@ static bool opencode_begin_message(struct wal__model_writer *writer, struct wal_
         memcpy(state->message, id.data, WAL__OPENCODE_ID_SIZE);
         state->last_message = opencode_id_number(id);
     } else {
-        opencode_id_make(
-            state->message, "msg_", opencode_next_number(&state->last_message, state->time),
-            wal__model_hash(wal__model_string_hash(0, id), opencode_id_span(state->session)));
+        opencode_id_make(state->message, "msg_",
+                         opencode_next_number(&state->last_message, state->time),
+                         made_hash(id, state->session));
     }
     memcpy(state->previous, state->message, WAL__OPENCODE_ID_SIZE);
     if (!keep_message_id(writer, id)) {
@@ -894,6 +907,34 @@ static void make_session_id(struct wal__json_span own, struct wal__json_span tim
                      wal__model_string_hash(0, own));
 }
 
+static uint64_t opencode_message_key(struct wal__json_span id)
+{
+    if (id.size == WAL__OPENCODE_ID_SIZE - 2) {
+        id = (struct wal__json_span){id.data + 16, 14};
+    }
+    return wal__model_hash(1, id);
+}
+
+static void opencode_item_keys(const struct wal__model_session *session, struct wal__json_span item,
+                               uint64_t keys[2])
+{
+    char own[WAL__OPENCODE_ID_SIZE];
+    char ids[2][WAL__OPENCODE_ID_SIZE];
+    uint64_t hash[2];
+
+    make_session_id(session->id, session->time, own);
+    wal__model_hash_id(session, item, 0, hash);
+    opencode_id_make(ids[0], "msg_", 0, hash[0]);
+    if (opencode_is_id(item)) {
+        memcpy(ids[0], item.data, sizeof(ids[0]));
+    }
+    opencode_id_make(ids[1], "msg_", 0,
+                     made_hash(item.size > 0 ? opencode_id_span(ids[0]) : item, own));
+    for (size_t i = 0; i < 2; i++) {
+        keys[i] = opencode_message_key(wal__model_characters(opencode_id_span(ids[i])));
+    }
+}
+
 /* --- files --------------------------------------------------------------- */
 
 /* Returns the project if a folder can have its name; the path of a directory cannot be one. */
@@ -1219,7 +1260,8 @@ static bool opencode_end(struct wal__model_writer *writer)
     opencode_write_time(out, "created", created, "updated", updated);
     /* The client keeps it: what it goes on with is known by it. */
     if (session->id.size > 0) {
-        wal__model_print(out, "'metadata':{'agentwal':%}", session->id);
+        wal__model_print(out, "'metadata':{'agentwal':%,'agentwalAs':%,'agentwalTitle':?}",
+                         session->id, opencode_id_span(state->session), session->title);
     }
     wal__json_out_close(out, '}');
     return true;
@@ -1262,4 +1304,6 @@ const struct wal__dialect_write_ops wal__opencode_write_ops = {
     .state_size = sizeof(struct opencode_writer),
     .clone = opencode_clone,
     .join = opencode_join,
+    .item_keys = opencode_item_keys,
+    .message_key = opencode_message_key,
 };

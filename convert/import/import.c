@@ -367,6 +367,33 @@ enum wal_status wal__import_first_time(struct wal_session *session, struct wal_s
 
 /* --- changes to an imported session -------------------------------------- */
 
+struct retitle {
+    struct wal_slice before;
+    struct wal_slice title;
+};
+
+static int32_t retitle(void *ctx, const struct wal_session_info *now,
+                       struct wal_session_change *change)
+{
+    const struct retitle *titles = ctx;
+
+    if (!wal__slice_equal(now->title, titles->before)) {
+        return 1;
+    }
+    change->fields = WAL_CHANGE_TITLE;
+    change->title = titles->title;
+    return 0;
+}
+
+enum wal_status wal__import_title(struct wal_session *session, struct wal_slice before,
+                                  struct wal_slice title, struct wal_error *error)
+{
+    struct retitle titles = {before, title};
+    enum wal_status status = wal_session_update(session, retitle, &titles, error);
+
+    return status == WAL_ECALLBACK ? WAL_OK : status;
+}
+
 /* Returns true if the session has no head other than `main`. */
 static bool has_one_head(struct wal_session *session)
 {

@@ -196,6 +196,10 @@ enum wal_status wal__import_first_time(struct wal_session *session, struct wal_s
 
 /* --- changes to an imported session -------------------------------------- */
 
+/* Gives the session another title, unless it has another one than `before`. */
+enum wal_status wal__import_title(struct wal_session *session, struct wal_slice before,
+                                  struct wal_slice title, struct wal_error *error) WAL_MUST_USE;
+
 /* *is_modified: the session has documents, checkpoints, heads or metadata that
  * an import did not write, or a title but no entries. Does not check the
  * entries. */

@@ -75,6 +75,7 @@ struct wal__session_database {
     struct wal__import *import;
     const char *name; /* path of the file */
     int64_t since_ms;
+    int64_t rows_since_ms; /* of the session that is read */
     sqlite3 *db;
     bool is_alone; /* opened without a log */
     struct stat stat;
@@ -661,7 +662,6 @@ static const struct {
     {.column = "metadata", .key = "metadata", .kind = JSON},
     {.column = "permission", .key = "permission", .kind = JSON},
     {.column = "revert", .key = "revert", .kind = JSON},
-    {.column = "metadata", .key = "metadata", .kind = JSON},
     {.column = "share_url", .key = "url", .parent = "share"},
     {.column = "summary_additions", .key = "additions", .parent = "summary"},
     {.column = "summary_deletions", .key = "deletions", .parent = "summary"},
@@ -729,7 +729,7 @@ static int begin(struct wal__session_database *database, enum query query)
     sqlite3_reset(statement);
     code = sqlite3_bind_value(statement, 1, database->id);
     if (code == SQLITE_OK && sqlite3_bind_parameter_count(statement) > 1) {
-        code = sqlite3_bind_int64(statement, 2, database->since_ms);
+        code = sqlite3_bind_int64(statement, 2, database->rows_since_ms);
     }
     return code == SQLITE_OK ? sqlite3_step(statement) : code;
 }
@@ -775,18 +775,6 @@ static const char *copy_column(struct wal__session_database *database, sqlite3_s
 
     return text.size > 0 ? wal__string_copy(arena, wal__json_quote(arena, slice), WAL__STRING_MAX)
                          : NULL;
-}
-
-/* Returns the session that was exported as this one. */
-static const char *find_origin(struct wal__session_database *database, sqlite3_stmt *row)
-{
-    struct wal__json_span metadata = column_bytes(row, column_of(row, "metadata"));
-    struct wal__json_member origin = {.key = "agentwal"};
-
-    return metadata.size > 0 &&
-                   wal__json_members(metadata.data, metadata.size, &origin, 1, NULL) == WAL__JSON_OK
-               ? wal__session_dir_origin(database->import, &origin)
-               : NULL;
 }
 
 static int64_t time_updated(sqlite3_stmt *row)
@@ -864,9 +852,8 @@ enum wal_status wal__session_database_next(struct wal__session_database *databas
         if (group->parent == NULL) {
             group->parent = copy_column(database, row, "fork_session_id");
         }
-        if (group->parent == NULL) {
-            group->parent = find_origin(database, row);
-        }
+        wal__session_dir_set_origin(database->import, group,
+                                    column_bytes(row, column_of(row, "metadata")));
         group->created = copy_time(database, row);
         group->updated_ms = time_updated(row);
     }
@@ -921,8 +908,8 @@ static bool is_known_row(const struct wal__session_database *database, sqlite3_s
 {
     int column = column_of(row, "time_updated");
 
-    return database->since_ms > 0 && column >= 0 &&
-           sqlite3_column_int64(row, column) < database->since_ms;
+    return database->rows_since_ms > 0 && column >= 0 &&
+           sqlite3_column_int64(row, column) < database->rows_since_ms;
 }
 
 /* Passes a message or a part: the object of its data, with its ids. A message whose file is not
@@ -1080,12 +1067,15 @@ static enum wal_status scan_once(struct wal__session_database *database, wal__se
     return status;
 }
 
-enum wal_status wal__session_database_scan(struct wal__session_database *database,
+enum wal_status wal__session_database_scan(struct wal__session_database *database, bool is_whole,
                                            wal__session_row_fn *each, void *ctx,
                                            struct wal_error *error)
 {
-    enum wal_status status = scan_once(database, each, ctx, error);
+    enum wal_status status;
     int code;
+
+    database->rows_since_ms = is_whole ? 0 : database->since_ms;
+    status = scan_once(database, each, ctx, error);
 
     for (unsigned i = 0;
          i < TRIES && has_changed(database) && status != WAL_ENOMEM && status != WAL_ECALLBACK;
@@ -1164,11 +1154,12 @@ enum wal_status wal__session_database_next(struct wal__session_database *databas
     return WAL_END;
 }
 
-enum wal_status wal__session_database_scan(struct wal__session_database *database,
+enum wal_status wal__session_database_scan(struct wal__session_database *database, bool is_whole,
                                            wal__session_row_fn *each, void *ctx,
                                            struct wal_error *error)
 {
     (void)database;
+    (void)is_whole;
     (void)each;
     (void)ctx;
     (void)error;

@@ -43,8 +43,9 @@ enum wal_status wal__session_database_next(struct wal__session_database *databas
                                            struct wal__session_dir_group *group,
                                            struct wal_error *error) WAL_MUST_USE;
 
-/* Passes the documents of the session. Again, if the session was changed while it was read. */
-enum wal_status wal__session_database_scan(struct wal__session_database *database,
+/* Passes the documents of the session; is_whole: those that were not changed too. Again, if the
+ * session was changed while it was read. */
+enum wal_status wal__session_database_scan(struct wal__session_database *database, bool is_whole,
                                            wal__session_row_fn *each, void *ctx,
                                            struct wal_error *error) WAL_MUST_USE;
 

@@ -458,21 +458,30 @@ set_session(struct grouping *grouping, struct wal__session_dir_file *file, struc
     return group;
 }
 
-const char *wal__session_dir_origin(struct wal__import *import,
-                                    const struct wal__json_member *member)
+void wal__session_dir_set_origin(struct wal__import *import, struct wal__session_dir_group *group,
+                                 struct wal__json_span metadata)
 {
+    const char *json = (const char *)metadata.data;
     const char *id =
-        wal__string_copy(&import->arena.arena, wal__member_string(member), WAL__STRING_MAX);
+        metadata.size > 0 ? session_dir_member(import, json, metadata.size, "agentwal") : NULL;
     struct wal_session *session = NULL;
     enum wal_status status;
+    const char *as;
 
     if (id == NULL || import->store == NULL) {
-        return NULL;
+        return;
     }
     status = wal_session_open(import->store, wal__slice_from_text(id), &session, NULL);
     wal_session_close(session);
     import->arena.has_failed |= status == WAL_ENOMEM;
-    return status == WAL_OK ? id : NULL;
+    as = session_dir_member(import, json, metadata.size, "agentwalAs");
+    if (as != NULL && strcmp(as, group->id) == 0 && (status == WAL_OK || status == WAL_ETRASHED)) {
+        group->origin = id;
+        group->origin_title = session_dir_member(import, json, metadata.size, "agentwalTitle");
+    }
+    if (status == WAL_OK && group->parent == NULL) {
+        group->parent = id;
+    }
 }
 
 static void set_group_info(struct wal__import *import, struct wal__session_dir_group *group,
@@ -480,7 +489,7 @@ static void set_group_info(struct wal__import *import, struct wal__session_dir_g
 {
     struct wal__json_member created = {.parent = "time", .key = "created"};
     struct wal__json_member updated = {.parent = "time", .key = "updated"};
-    struct wal__json_member origin = {.parent = "metadata", .key = "agentwal"};
+    struct wal__json_member metadata = {.key = "metadata"};
     int64_t ms = 0;
 
     group->cwd = session_dir_member(import, json, size, "directory");
@@ -488,8 +497,8 @@ static void set_group_info(struct wal__import *import, struct wal__session_dir_g
     group->project = session_dir_member(import, json, size, "projectID");
     group->parent = session_dir_member(import, json, size, "parentID");
     group->is_subagent = group->parent != NULL;
-    if (group->parent == NULL && wal__json_members(json, size, &origin, 1, NULL) == WAL__JSON_OK) {
-        group->parent = wal__session_dir_origin(import, &origin);
+    if (wal__json_members(json, size, &metadata, 1, NULL) == WAL__JSON_OK) {
+        wal__session_dir_set_origin(import, group, metadata.value.span);
     }
     if (wal__json_members(json, size, &created, 1, NULL) == WAL__JSON_OK &&
         created.value.kind == WAL__JSON_NUMBER &&

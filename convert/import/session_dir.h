@@ -56,10 +56,12 @@ struct wal__session_dir_group {
     const char *created;
     const char *project;
     const char *parent;
-    int64_t updated_ms; /* when the client wrote to it last; or 0 */
-    bool is_subagent;   /* the parent started it, for a part of its work */
-    bool has_file;      /* the session's info file exists */
-    const char *info;   /* OpenCode's: path of that file, below the root */
+    const char *origin;       /* the session that was exported to the client as it, */
+    const char *origin_title; /* and the title that this had */
+    int64_t updated_ms;       /* when the client wrote to it last; or 0 */
+    bool is_subagent;         /* the parent started it, for a part of its work */
+    bool has_file;            /* the session's info file exists */
+    const char *info;         /* OpenCode's: path of that file, below the root */
 };
 
 /* The owner sets the first fields and zeroes those from `files` on, which are in the arena. */
@@ -71,6 +73,7 @@ struct wal__session_dir {
     /* Those next to a storage. */
     struct wal__session_database *siblings[WAL__SESSION_DIR_SIBLINGS];
     uint32_t sibling_count;
+    bool is_exported; /* the only file is one that the client exported */
     /* patterns of the files that belong to it (client.h); NULL: all */
     const char *const *patterns;
     struct wal__session_dir_file *files;
@@ -95,10 +98,10 @@ enum wal_status wal__session_dir_list_files(struct wal__session_dir *dir,
 void wal__session_dir_group_single(struct wal__session_dir *dir);
 void wal__session_dir_group_storage(struct wal__session_dir *dir);
 
-/* Returns the id, in a member of OpenCode's session, of the one that was exported to the client as
- * it; NULL: there is none, or not in the store. */
-const char *wal__session_dir_origin(struct wal__import *import,
-                                    const struct wal__json_member *member);
+/* Sets the session that was exported as the group, from the metadata of OpenCode's session, if the
+ * store has it, maybe in its trash. A group without a parent becomes a child of it. */
+void wal__session_dir_set_origin(struct wal__import *import, struct wal__session_dir_group *group,
+                                 struct wal__json_span metadata);
 
 /* If the file is an export of OpenCode's client, {info, messages:[{info, parts}]}, makes it the
  * only file of the directory and returns true. */

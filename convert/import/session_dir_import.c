@@ -27,6 +27,9 @@
 #include "convert/import/file_import.h"
 #include "convert/import/import.h"
 #include "convert/import/session_database.h"
+#include "convert/import/session_turns.h"
+#include "convert/model/model_member.h"
+#include "convert/render/session_items.h"
 #include "convert/source/checkpoint_manifest.h"
 #include "convert/source/source_lines.h"
 #include "convert/source/source_name.h"
@@ -36,6 +39,11 @@
 #include "format/bytes/assert.h"
 #include "format/json/json_out.h"
 #include "format/json/json_scan.h"
+
+static struct wal_slice slice_of(struct wal__json_span span)
+{
+    return (struct wal_slice){span.data, span.size};
+}
 
 /* --- ids against paths --------------------------------------------------- */
 
@@ -173,6 +181,8 @@ struct session_dir_target {
     const char *path; /* of the directory, in the source */
     char source[WAL__SOURCE_SIZE_MAX + 1];
     struct wal_session *session;
+    struct wal__session_turns *turns; /* of a session that was exported to the client; or NULL */
+    bool is_origin;                   /* it is the one that was exported as the group */
 };
 
 #define HASHED_SIZE 32
@@ -415,14 +425,50 @@ static enum wal_status create_session(struct session_dir_target *target, struct 
     return status;
 }
 
+/* Opens the session that was exported to the client as the group. */
+static enum wal_status open_origin(struct session_dir_target *target, struct wal_error *error)
+{
+    struct wal__import *import = target->dir->import;
+    enum wal_status status = wal_session_open(
+        import->store, wal__slice_from_text(target->group->origin), &target->session, error);
+
+    target->is_origin = true;
+    return status == WAL_OK
+               ? wal__session_turns_open(import, target->session, false, &target->turns, error)
+               : status;
+}
+
+/* Finds what was exported of the session's entries to the client from which it was imported. */
+static enum wal_status open_turns(struct session_dir_target *target, struct wal_error *error)
+{
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    uint64_t entries = 0;
+    enum wal_status status = wal_session_get_info(target->session, &info, error);
+
+    if (status == WAL_OK && wal__slice_equal(info.id, wal__slice_from_text(target->group->id))) {
+        status = wal__session_items_count(target->session, 0, 0, &entries, error);
+    }
+    return status == WAL_OK && entries > 0
+               ? wal__session_turns_open(target->dir->import, target->session, true, &target->turns,
+                                         error)
+               : status;
+}
+
 /* Opens the session, or creates it. The caller closes it. */
 static enum wal_status open_target(struct session_dir_target *target, struct wal_error *error)
 {
+    const struct wal__session_dir *dir = target->dir;
+    const bool has_rows = dir->database != NULL || dir->is_exported;
     enum wal_status status = find_session(target, error);
 
-    if (status == WAL_OK && target->session == NULL && target->dir->import->matches_ids &&
+    if (status == WAL_OK && target->session == NULL && dir->import->matches_ids &&
         target->group->has_id) {
         status = find_by_id(target, error);
+    }
+    if (status == WAL_OK && has_rows && target->session != NULL) {
+        status = open_turns(target, error);
+    } else if (status == WAL_OK && has_rows && target->group->origin != NULL) {
+        status = open_origin(target, error);
     }
     return status == WAL_OK && target->session == NULL ? create_session(target, error) : status;
 }
@@ -722,6 +768,58 @@ static enum wal_status delete_other_info(struct dir_import *dir_import, const ch
     return status == WAL_END ? WAL_OK : status;
 }
 
+/* Takes a message, {info, parts}, of a file that the client exported. */
+static void take_exported(struct wal__session_turns *turns, struct wal__json_span message)
+{
+    struct wal__json_member members[] = {
+        {.parent = "info", .key = "id"}, {.key = "info"}, {.key = "parts"}};
+    struct wal__json_scan parts;
+    struct wal__json_token part;
+    struct wal_slice name;
+    char id[WAL__STRING_MAX + 1];
+
+    if (wal__model_members(message, members, 3, NULL) != WAL__JSON_OK ||
+        !wal__string_decode(wal__member_string(&members[0]), WAL__STRING_MAX, id)) {
+        return;
+    }
+    name = wal__slice_from_text(id);
+    (void)wal__session_turns_message(turns, name, slice_of(members[1].value.span));
+    wal__model_array_begin(&parts, members[2].value.span);
+    while (wal__model_array_next(&parts, &part)) {
+        (void)wal__session_turns_part(turns, name, slice_of(part.span));
+    }
+}
+
+/* Whether the document is no document of the session: of a message that is none, or of a session
+ * that was exported to the client. */
+static bool take_turn(struct dir_import *dir_import, const char *file, struct wal_slice bytes)
+{
+    struct wal__session_turns *turns = dir_import->target.turns;
+    struct wal__json_span json = {bytes.data, (size_t)bytes.size};
+    struct wal__json_member messages = {.key = "messages"};
+    struct wal__json_token message;
+    struct wal__json_scan scan;
+    struct wal__storage_path path;
+    size_t first;
+
+    wal__storage_path_split(file, &path);
+    if (dir_import->dir->is_exported &&
+        wal__model_members(json, &messages, 1, NULL) == WAL__JSON_OK) {
+        wal__model_array_begin(&scan, messages.value.span);
+        for (; wal__model_array_next(&scan, &message); dir_import->files_read++) {
+            take_exported(turns, message.span);
+        }
+        return dir_import->target.is_origin || wal__session_turns_has_any(turns);
+    }
+    if (wal__storage_path_is_kind(&path, "message", &first) && path.count == first + 2) {
+        return wal__session_turns_message(turns, path.parts[first + 1], bytes);
+    }
+    if (wal__storage_path_is_kind(&path, "part", &first) && path.count == first + 2) {
+        return wal__session_turns_part(turns, path.parts[first], bytes);
+    }
+    return dir_import->target.is_origin;
+}
+
 static enum wal_status import_bytes(struct dir_import *dir_import,
                                     const struct wal__session_dir_file *file,
                                     struct wal_slice bytes, struct wal_error *error)
@@ -738,6 +836,10 @@ static enum wal_status import_bytes(struct dir_import *dir_import,
     is_json = check_document(dir_import, file, bytes, key);
     dir_import->files_read++;
     is_known = has_doc(dir_import, key, &existing);
+    if (is_json && dir_import->target.turns != NULL &&
+        (!is_known || dir_import->dir->is_exported) && take_turn(dir_import, file->path, bytes)) {
+        return wal__import_check_memory(dir_import->import, error);
+    }
     if (is_known) {
         is_known = is_json && (wal__slice_equal(existing.value, bytes) ||
                                (dir_import->dir->database != NULL &&
@@ -945,6 +1047,19 @@ static enum wal_status note_time(struct dir_import *dir_import, struct wal_error
     return status == WAL_OK ? wal_append(session, &entry, 1, &options, &result, error) : status;
 }
 
+/* Takes over a title that was edited in the client. */
+static enum wal_status take_title(struct dir_import *dir_import, struct wal_error *error)
+{
+    const struct wal__session_dir_group *group = dir_import->group;
+    const char *before = group->origin_title != NULL ? group->origin_title : "New session";
+
+    return group->title != NULL && strcmp(group->title, before) != 0
+               ? wal__import_title(dir_import->target.session,
+                                   wal__slice_from_text(group->origin_title),
+                                   wal__slice_from_text(group->title), error)
+               : WAL_OK;
+}
+
 static enum wal_status import_files(struct dir_import *dir_import, struct wal_error *error)
 {
     const struct wal__session_dir *dir = dir_import->dir;
@@ -953,7 +1068,8 @@ static enum wal_status import_files(struct dir_import *dir_import, struct wal_er
 
     check_files(dir, dir_import->dialect, &dir_import->issues);
     if (dir->database != NULL) {
-        status = wal__session_database_scan(dir->database, import_row, dir_import, error);
+        status = wal__session_database_scan(dir->database, dir_import->target.turns != NULL,
+                                            import_row, dir_import, error);
     }
     for (size_t i = 0; status == WAL_OK && i < dir->file_count; i++) {
         if (dir->files[i].group == group) {
@@ -963,8 +1079,12 @@ static enum wal_status import_files(struct dir_import *dir_import, struct wal_er
     if (status == WAL_OK) {
         status = commit_docs(dir_import, error);
     }
+    if (status == WAL_OK && dir_import->target.turns != NULL) {
+        status = wal__session_turns_commit(dir_import->target.turns, &dir_import->changed, error);
+    }
     if (status == WAL_OK) {
-        status = note_time(dir_import, error);
+        status = dir_import->target.is_origin ? take_title(dir_import, error)
+                                              : note_time(dir_import, error);
     }
     dir_import->import->must_sync |= dir_import->changed > 0;
     /* A storage of OpenCode has no directory per session. */
@@ -1036,6 +1156,7 @@ static void destroy(struct dir_import *dir_import)
     if (dir_import->files.heap != NULL) {
         wal__session_dir_files_deinit(&dir_import->files);
     }
+    wal__session_turns_close(dir_import->target.turns);
     wal_session_close(dir_import->target.session);
     wal__heap_free(heap, dir_import);
 }
@@ -1207,6 +1328,7 @@ enum wal_status wal__import_exported(struct wal__import *import, const char *nam
     }
     *is_exported = wal__session_dir_read_exported(&dir, slash != NULL ? slash + 1 : name);
     if (*is_exported) {
+        dir.is_exported = true;
         status = import_groups(&dir, name, directory, &wal__dialect_opencode, error);
     }
     return status == WAL_OK ? wal__import_check_memory(import, error) : status;

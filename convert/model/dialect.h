@@ -139,6 +139,12 @@ struct wal__dialect {
     const struct wal__dialect_write_ops *write_ops;
 };
 
+enum wal__progress {
+    WAL__PROGRESS_NONE, /* it is being written */
+    WAL__PROGRESS_TEXT, /* its parts may be; not when another message is after it */
+    WAL__PROGRESS_DONE
+};
+
 /* Conversion from a dialect to the model. Functions return OK, the error of a text that is not
  * JSON, or NO_SPACE: no memory, or the sink returned false. */
 struct wal__dialect_read_ops {
@@ -162,6 +168,15 @@ struct wal__dialect_read_ops {
     /* Emits the items of lines that are held back only to see the next line: an item that does not
      * come from this reader follows. May be NULL. */
     enum wal__json_status (*release)(struct wal__model_reader *reader);
+
+    /* Returns how far the client is with a message, a document, and sets when it was created. NULL,
+     * as the following: the dialect has no documents of messages. */
+    enum wal__progress (*progress)(struct wal__json_span message, int64_t *created_ms);
+
+    /* Joins a message, the first document, and its parts to a line. Its data is NULL if there is no
+     * memory. */
+    struct wal__json_span (*join)(struct wal__arena *arena, const struct wal__json_span *documents,
+                                  size_t count);
 
     /* A header without which current lines would be read as an older version. NULL: the version
      * does not matter. */
@@ -243,6 +258,14 @@ struct wal__dialect_write_ops {
     /* Writes the documents of a session, of which there are no more, as the one file in which the
      * client exports and imports a session. NULL: it has no such file. */
     bool (*join)(const struct wal__model_documents *documents, struct wal__json_out *out);
+
+    /* Sets the keys of the ids that the message of an item of the session may be written under; of
+     * an item without an id, the second one. NULL, as the following: there is no message_key. */
+    void (*item_keys)(const struct wal__model_session *session, struct wal__json_span item,
+                      uint64_t keys[2]);
+
+    /* Returns the key of a message's id, without quotes. */
+    uint64_t (*message_key)(struct wal__json_span id);
 
     /* The client's tip moves only to a child of the tip; otherwise it is the last item. */
     bool tip_advances_to_child;

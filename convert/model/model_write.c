@@ -320,10 +320,10 @@ bool wal__model_merge_flush(struct wal__model_merge *merge)
 
 static const struct wal__json_span none = {NULL, 0};
 
-static void hash_id(const struct wal__model_writer *writer, struct wal__json_span id, uint64_t more,
-                    uint64_t hash[2])
+void wal__model_hash_id(const struct wal__model_session *session, struct wal__json_span id,
+                        uint64_t more, uint64_t hash[2])
 {
-    uint64_t seed = wal__model_string_hash(more, writer->session->id);
+    uint64_t seed = wal__model_string_hash(more, session->id);
 
     hash[0] = wal__model_string_hash(seed, id);
     hash[1] = wal__model_string_hash(~seed, id);
@@ -337,7 +337,7 @@ static bool make_written_id(struct wal__model_writer *writer, const struct wal__
     uint64_t hash[2];
     struct wal__json_span span = {(const uint8_t *)text, 0};
 
-    hash_id(writer, id, more, hash);
+    wal__model_hash_id(writer->session, id, more, hash);
     span.size = to->make_id(writer, item, hash, text);
     WAL__ASSERT(span.size <= sizeof(text));
     *id_out =
@@ -427,7 +427,7 @@ bool wal__model_derive_id(struct wal__model_writer *writer, const struct wal__mo
     uint64_t hash[2];
 
     for (uint64_t n = 0; n < ATTEMPTS; n++) {
-        hash_id(writer, item->id, (piece + 1) * ATTEMPTS + n, hash);
+        wal__model_hash_id(writer->session, item->id, (piece + 1) * ATTEMPTS + n, hash);
         span.size = to->make_id(writer, item, hash, text);
         WAL__ASSERT(span.size <= sizeof(text));
         if (to->ids_may_collide && !claim_id(writer, span, &is_free)) {

@@ -117,6 +117,10 @@ bool wal__model_write_clone(const struct wal__model_writer *writer,
  * default. */
 bool wal__model_write_end(struct wal__model_writer *writer, struct wal__json_span head);
 
+/* Hashes an id of the session: the result does not depend on other ids. */
+void wal__model_hash_id(const struct wal__model_session *session, struct wal__json_span id,
+                        uint64_t more, uint64_t hash[2]);
+
 /* The functions below are for dialects. */
 
 /* Generates another id, in `scratch`, for the nth piece of an item. */

@@ -21,6 +21,7 @@
 
 #include "convert/clients/client.h"
 #include "convert/files/view_files.h"
+#include "convert/import/import.h"
 #include "convert/model/model_member.h"
 #include "engine/base/error.h"
 #include "engine/base/heap.h"
@@ -47,12 +48,13 @@ struct view_message {
     int64_t created_ms;
 };
 
-/* The owner sets the first three fields and zeroes the others. */
+/* The owner sets the first four fields and zeroes the others. */
 struct view_documents {
     const struct wal__view_files *files;
     struct wal__heap_arena *memory; /* lives as long as this */
     const char *session;            /* path of the session's document */
-    char **names;                   /* of new messages, in order */
+    const struct wal__dialect_read_ops *read_ops;
+    char **names; /* of new messages, in order */
     size_t count;
     size_t capacity;
     size_t next;
@@ -209,26 +211,6 @@ static enum wal_status view_documents_list(struct view_documents *documents,
 
 /* --- message ------------------------------------------------------------- */
 
-/* Sets what the message says of itself. */
-static bool read_info(struct wal__json_span info, struct view_message *message)
-{
-    enum { ROLE, CREATED, COMPLETED, ERROR, COUNT };
-    struct wal__json_member members[COUNT] = {[ROLE] = {.key = "role"},
-                                              [CREATED] = {.parent = "time", .key = "created"},
-                                              [COMPLETED] = {.parent = "time", .key = "completed"},
-                                              [ERROR] = {.key = "error"}};
-
-    if (info.size == 0 || info.data[0] != '{' ||
-        wal__model_members(info, members, COUNT, NULL) != WAL__JSON_OK) {
-        return false;
-    }
-    message->is_complete = !wal__model_text_is(wal__member_string(&members[ROLE]), "assistant") ||
-                           members[COMPLETED].value.kind == WAL__JSON_NUMBER ||
-                           members[ERROR].value.kind == WAL__JSON_OBJECT;
-    (void)wal__model_time_read(members[CREATED].value.span, &message->created_ms);
-    return true;
-}
-
 static bool is_object(struct wal__json_span json)
 {
     struct wal__json_member none = {.key = ""};
@@ -240,29 +222,17 @@ static bool is_object(struct wal__json_span json)
 /* Joins the documents to one line, in the arena. */
 static bool join(struct view_documents *documents, struct view_message *message)
 {
-    size_t capacity = 64;
-    struct wal__json_memory text = {.size = 0};
-    struct wal__json_out out = {.put = wal__json_memory_put, .ctx = &text};
+    struct wal__arena *arena = &documents->memory->arena;
+    struct wal__json_span *values = wal__arena_alloc(arena, message->count * sizeof(values[0]));
 
-    for (size_t i = 0; i < message->count; i++) {
-        capacity += message->documents[i].value.size + 1;
+    for (size_t i = 0; values != NULL && i < message->count; i++) {
+        values[i] = message->documents[i].value;
     }
-    text.data = wal__arena_alloc(&documents->memory->arena, capacity);
-    text.capacity = capacity;
-    if (text.data == NULL) {
-        return false;
+    message->line = (struct wal__json_span){NULL, 0};
+    if (values != NULL) {
+        message->line = documents->read_ops->join(arena, values, message->count);
     }
-    wal__json_out_open(&out, '{');
-    wal__json_out_key(&out, "info");
-    wal__json_out_compact(&out, message->documents[0].value);
-    wal__json_out_member_open(&out, "parts", '[');
-    for (size_t i = 1; i < message->count; i++) {
-        wal__json_out_compact(&out, message->documents[i].value);
-    }
-    wal__json_out_close(&out, ']');
-    wal__json_out_close(&out, '}');
-    message->line = (struct wal__json_span){text.data, text.size};
-    return true;
+    return message->line.data != NULL;
 }
 
 /* Reads the parts of a message. A part that is no object is being written. */
@@ -320,10 +290,11 @@ static enum wal_status view_documents_next(struct view_documents *documents,
         return status;
     }
     message->count = 1;
-    if (!read_info(items[0].value, message) || parts.count > PARTS_MAX) {
-        message->is_complete = false;
+    if (!is_object(items[0].value) || parts.count > PARTS_MAX) {
         return WAL_OK;
     }
+    message->is_complete =
+        documents->read_ops->progress(items[0].value, &message->created_ms) != WAL__PROGRESS_NONE;
     snprintf(path, sizeof(path), "storage/part/%s", id);
     status = read_parts(documents, path, &parts, items, message, error);
     if (status != WAL_OK || !message->is_complete) {
@@ -357,24 +328,6 @@ static enum wal_status adopt(struct wal__view_importer *importer,
 
 /* --- title --------------------------------------------------------------- */
 
-struct rename {
-    struct wal_slice before;
-    struct wal_slice title;
-};
-
-static int32_t set_title(void *ctx, const struct wal_session_info *now,
-                         struct wal_session_change *change)
-{
-    const struct rename *rename = ctx;
-
-    if (!wal__slice_equal(now->title, rename->before)) {
-        return 1; /* the session got another title meanwhile */
-    }
-    change->fields = WAL_CHANGE_TITLE;
-    change->title = rename->title;
-    return 0;
-}
-
 static struct wal_slice text_of(struct wal__arena *arena, struct wal__json_span string)
 {
     struct wal__json_span text = {NULL, 0};
@@ -393,8 +346,8 @@ static enum wal_status import_title(struct wal__view_importer *importer,
     struct wal__arena *arena = &importer->import_arena.arena;
     struct wal__json_span title = wal__model_string(document->value, "title");
     struct wal__json_span old = snapshot->session.title;
-    struct rename rename;
-    enum wal_status status;
+    struct wal_slice before;
+    struct wal_slice after;
 
     if (title.size == 0 ||
         importer->view->position.session_hash != wal__session_snapshot_hash(snapshot) ||
@@ -402,13 +355,11 @@ static enum wal_status import_title(struct wal__view_importer *importer,
                       : wal__model_text_is(title, "New session"))) {
         return WAL_OK;
     }
-    rename.before = text_of(arena, old);
-    rename.title = text_of(arena, title);
-    if (importer->import_arena.has_failed) {
-        return wal__no_memory(error);
-    }
-    status = wal_session_update(importer->view->session, set_title, &rename, error);
-    return status == WAL_ECALLBACK ? WAL_OK : status;
+    before = text_of(arena, old);
+    after = text_of(arena, title);
+    return importer->import_arena.has_failed
+               ? wal__no_memory(error)
+               : wal__import_title(importer->view->session, before, after, error);
 }
 
 static bool has_content(const struct wal__saved_file *saved, const struct view_document *document)
@@ -481,7 +432,8 @@ enum wal_status wal__view_import_documents(
 {
     struct view_documents documents = {.files = &importer->view->files,
                                        .memory = &importer->import_arena,
-                                       .session = importer->file->lines.path};
+                                       .session = importer->file->lines.path,
+                                       .read_ops = importer->view->dialect->read_ops};
     struct view_message message;
     enum wal_status status = view_documents_list(&documents, error);
 

@@ -12,13 +12,16 @@ import sys
 import tempfile
 import time
 
+sys.path.insert(0, os.path.join(os.environ["AGENTWAL_SOURCE"], "tests", "clients"))
 sys.dont_write_bytecode = True
+import made as made_sessions  # noqa: E402
 
 TOOLS = os.environ["WALBIN"]
 LIMIT = 60  # seconds for what takes milliseconds
 SQLITE_LOCK = 0x40000000  # offset of the bytes that SQLite locks in a database
 STEP = int(os.environ.get("AGENTWAL_STRIDE", "1"))
 T0 = 1770000000000
+NOW = int(time.time() * 1000) - 60000  # when the client wrote its rows
 V1 = """
 CREATE TABLE session (id text PRIMARY KEY, project_id text NOT NULL, parent_id text,
   slug text NOT NULL, directory text NOT NULL, title text NOT NULL,
@@ -68,6 +71,18 @@ def ident(kind, number):
     return "%s_%012x%014d" % (kind, (T0 + number) * 4096 % 2**48, number)
 
 
+def texts_of(row):
+    """The texts of a message, of the model or of the client, with its role."""
+    payload = row["payload"]
+    info = payload.get("info", {})
+    role = payload.get("role") or info.get("role") or info["type"]
+    content = payload.get("content") or payload.get("parts") or info.get("content") or \
+        info.get("text") or []
+    if isinstance(content, str):
+        content = [{"type": "text", "text": content}]
+    return [(role, block["text"]) for block in content if block.get("text")]
+
+
 class Home:
     """A user with a client's folder, and a store."""
 
@@ -106,12 +121,7 @@ class Home:
         """The texts of the messages in their order, with their roles."""
         shown = []
         for row in rows_of(self.run("cat", "--json", session)):
-            content = row["payload"].get("content", []) \
-                if row["type"] == "message" else []
-            if isinstance(content, str):
-                content = [{"type": "text", "text": content}]
-            shown += [(row["payload"]["role"], block["text"])
-                      for block in content if block.get("text")]
+            shown += texts_of(row) if row["type"] == "message" else []
         return shown
 
 
@@ -231,23 +241,329 @@ def subagents():
     assert "subagent" not in metadata[top]["metadata"]
 
 
+class GoneOn:
+    """A session of the store that the client imported, as `opencode import` does: under the ids of
+    the file, and leaving the rows that are there."""
+
+    def __init__(self, name, session="one"):
+        self.home = Home(name)
+        self.db = Database(self.home.path, V1, "ALTER TABLE session ADD COLUMN metadata text")
+        self.session, self.client, self.at = session, None, 0
+
+    def make(self):
+        home = self.home
+        home.run("create", "--id", "one", "--cwd", "/w", "--title", "The title")
+        self.append(("user", "Count in cents."), ("assistant", "Cents."))
+
+    def append(self, *turns, **members):
+        for role, text in turns:
+            run("--store", self.home.store, "append", self.session, env=self.home.environment,
+                input=json.dumps({**members, "type": "message", "payload": {
+                    "role": role, "content": [{"type": "text", "text": text}]}}).encode())
+
+    def export(self):
+        return json.loads(self.home.run("export", "--dialect", "opencode", "--session",
+                                        self.session, "--stdout").stdout)
+
+    def give(self, db=None, file=None):
+        """Exports the session, and imports it in the client."""
+        file, db = file or self.export(), db or self.db
+        info = file["info"]
+        self.client = info["id"]
+        db.db.execute(
+            "INSERT OR IGNORE INTO session (id, project_id, slug, directory, title, version, "
+            "metadata, time_created, time_updated) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (info["id"], info["projectID"], info["slug"], info["directory"], info["title"],
+             info["version"], json.dumps(info["metadata"]) if "metadata" in info else None,
+             info["time"]["created"], NOW))
+        for message in file["messages"]:
+            data = dict(message["info"])
+            name, time_created = data.pop("id"), data["time"]["created"]
+            data.pop("sessionID")
+            db.db.execute("INSERT OR IGNORE INTO message VALUES (?, ?, ?, ?, ?)", (
+                name, self.client, time_created, NOW, json.dumps(data)))
+            for part in message["parts"]:
+                data = {key: value for key, value in part.items()
+                        if key not in ("id", "sessionID", "messageID")}
+                db.db.execute("INSERT OR IGNORE INTO part VALUES (?, ?, ?, ?, ?, ?)", (
+                    part["id"], name, self.client, NOW, NOW, json.dumps(data)))
+
+    def tick(self):
+        """The client's clock, which gives each message another time."""
+        self.at = max(int(time.time() * 1000), self.at + 1)
+        return self.at
+
+    def go_on(self, *texts, db=None, role="user", updated=NOW):
+        """The client's own messages: after all others."""
+        db = db or self.db
+        for text in texts:
+            at = self.tick()
+            data = {"role": role, "time": {"created": at}}
+            if role == "assistant":
+                data["time"]["completed"] = at
+            name = "msg_%012x%014d" % (at * 4096 % 2**48, at)
+            db.db.execute("BEGIN")
+            db.put("message", id=name, session_id=self.client, time_created=at,
+                   time_updated=updated, data=json.dumps(data))
+            for number, part in enumerate(({"type": "step-start"},
+                                           {"type": "text", "text": text})):
+                db.put("part", id="prt%d%s" % (number, name[5:]), message_id=name,
+                       session_id=self.client, time_created=NOW, time_updated=updated,
+                       data=json.dumps(part))
+            db.db.execute("COMMIT")
+        return name
+
+    def imports(self, *wanted, new, sessions=("one",)):
+        """An import adds that many entries, and a second one none; these texts are shown."""
+        before = self.count()
+        self.home.imports()
+        assert self.count() - before == new, (self.count(), before)
+        assert self.home.changed() == 0
+        shown = [text for _, text in self.home.shown(self.session)]
+        assert not wanted or shown == list(wanted), shown
+        assert set(self.home.sessions()) == set(sessions), self.home.sessions()
+
+    def count(self):
+        return self.home.sessions()[self.session]["entries"]
+
+    def tree(self):
+        """The texts of all messages, each with that of its parent."""
+        rows = rows_of(self.home.run("cat", "--json", "--all", self.session))
+        texts = {row["id"]: texts_of(row)[0][1] for row in rows if row["type"] == "message"}
+        return {texts[row["id"]]: texts.get(row.get("parentId")) for row in rows
+                if row["id"] in texts}
+
+
 def gone_on_with():
-    """A session of the store that the client imported is a fork of it."""
-    home = Home("gone_on_with")
-    db = Database(home.path, V1, "ALTER TABLE session ADD COLUMN metadata text")
-    home.run("create", "--id", "one", "--cwd", "/w")
-    home.run("append", "--user", "Count in cents.", "one")
-    file = json.loads(home.run("export", "--dialect", "opencode", "--session", "one",
-                               "--stdout").stdout)
-    names = [db.session(1, metadata=json.dumps(file["info"]["metadata"])),
-             db.session(2, metadata='{"agentwal":"none"}'), db.session(3, metadata="{"),
-             db.session(4, metadata='{"agentwal":7}'), db.session(5)]
-    home.imports()
-    found = home.sessions()
-    assert [found[name]["parentId"] for name in names] == ["one"] + [None] * 4, found
-    assert json.loads(home.run("show", "--json", names[0]).stdout)["metadata"].get(
+    """What the client adds to an exported session is added to that, once."""
+    made = GoneOn("gone_on_with")
+    made.make()
+    made.give()
+    made.imports("Count in cents.", "Cents.", new=0)
+    made.go_on("In the client.")
+    answer = made.go_on("Being written.", role="assistant")
+    done = made.db.db.execute("SELECT data FROM message WHERE id = ?", (answer,)).fetchone()[0]
+    made.db.db.execute("UPDATE message SET data = ? WHERE id = ?", (
+        json.dumps({"role": "assistant", "time": {"created": made.at}}), answer))
+    made.imports("Count in cents.", "Cents.", "In the client.", new=1)
+    made.db.db.execute("UPDATE message SET data = ? WHERE id = ?", (done, answer))
+    first = ("Count in cents.", "Cents.", "In the client.", "Being written.")
+    made.imports(*first, new=1)
+    assert b"[step" not in made.home.run("cat", "--text", "one").stdout
+    # A prompt gets its parts after it.
+    prompt = made.go_on("Being sent.", updated=int(time.time() * 1000) + 600000)
+    made.imports(*first, new=0)
+    made.db.db.execute("UPDATE message SET time_updated = ? WHERE id = ?", (NOW, prompt))
+    made.db.db.execute("UPDATE part SET time_updated = ? WHERE message_id = ?", (NOW, prompt))
+    first = (*first, "Being sent.")
+    made.imports(*first, new=1)
+    # In the store, in the client again.
+    made.append(("user", "In the store."))
+    made.give()
+    made.go_on("Again.")
+    made.imports(*first, "In the store.", "Again.", new=1)
+    # In both: a branch, on which the client goes on.
+    made.append(("user", "Meanwhile here."))
+    made.go_on("Meanwhile there.")
+    main = (*first, "In the store.", "Again.", "Meanwhile here.")
+    made.imports(*main, new=1)
+    made.go_on("And there.")
+    made.imports(*main, new=1)
+    found = made.tree()
+    assert found["Meanwhile there."] == found["Meanwhile here."] == "Again.", found
+    assert found["And there."] == "Meanwhile there.", found
+    # On another branch than the exported one.
+    rows = rows_of(made.home.run("cat", "--json", "--all", "one"))
+    made.home.run("head", "one", "main", rows[0]["id"])
+    made.append(("user", "Anew."))
+    made.imports("Count in cents.", "Anew.", new=0)
+    # What the store hides stays hidden.
+    for row in rows[1], rows[2]:
+        made.home.run("redact", "one", row["id"])
+    made.imports("Count in cents.", "Anew.", new=0)
+    assert b"In the client." not in made.home.run("cat", "--json", "--all", "one").stdout
+    made.db.close()
+
+
+def gone_on_with_in_version_2():
+    """Its own messages are added; those that it copied are those of version 1."""
+    made = GoneOn("on_in_version_2")
+    made.make()
+    made.give()
+    made.db.db.executescript(V2)
+    for number, message in enumerate(made.export()["messages"]):
+        made.db.second(made.client, number, message["info"]["role"],
+                       name=message["info"]["id"][:16] + "A" * 14, text="a copy")
+    at = made.tick()
+    made.db.second(made.client, at, "user", at=at, text="In version 2.")
+    made.db.answer(made.client, at + 1, "Done.", at=at + 1, time={
+        "created": at + 1, "completed": at + 2})
+    made.db.answer(made.client, at + 2, "Being written.", at=at + 2)
+    made.imports(new=2)
+    shown = made.home.run("cat", "--text", "one").stdout
+    assert [text for text in (b"Cents.", b"In version 2.", b"Done.") if text in shown] == [
+        b"Cents.", b"In version 2.", b"Done."], shown
+    texts = [part["text"] for message in made.export()["messages"] for part in message["parts"]]
+    assert texts == ["Count in cents.", "Cents.", "In version 2.", "Done."], texts
+    made.db.close()
+
+
+def edited_title():
+    made = GoneOn("edited_title")
+    made.make()
+    made.give()
+    made.db.db.execute("UPDATE session SET title = 'Of the client'")
+    made.imports(new=0)
+    assert made.home.sessions()["one"]["title"] == "Of the client"
+    made.home.run("title", "one", "Of the store")
+    made.imports(new=0)
+    assert made.home.sessions()["one"]["title"] == "Of the store"
+    made.db.close()
+
+
+def exported_and_not_there():
+    """A mark that another session has, names none, or is none: the client's session is one of its
+    own, a child of the one that it names; so is one of a session that was deleted."""
+    made = GoneOn("not_there")
+    made.make()
+    made.give()
+    mark = made.export()["info"]["metadata"]
+    made.go_on("In the client.")
+    marks = [mark, {"agentwal": "one"}, {**mark, "agentwal": "none", "agentwalAs": SES % 3},
+             {**mark, "agentwal": 7}, {**mark, "agentwalAs": 7}, [], "{", None]
+    names = [made.db.session(at + 1, metadata=one if isinstance(one, str) else json.dumps(one))
+             for at, one in enumerate(marks)]
+    made.imports(new=1, sessions=["one", *names])
+    found = made.home.sessions()
+    assert [found[name]["parentId"] for name in names] == [
+        "one", "one", None, None, "one", None, None, None], found
+    assert json.loads(made.home.run("show", "--json", names[0]).stdout)["metadata"].get(
         "subagent") is None
-    db.close()
+    # Another store has all of its turns.
+    store = made.home.store
+    made.home.store = os.path.join(made.home.home, "other")
+    made.home.run("init")
+    made.home.imports()
+    assert [text for _, text in made.home.shown(made.client)] == [
+        "Count in cents.", "Cents.", "In the client."]
+    made.home.store = store
+    made.db.close()
+    made = GoneOn("deleted")
+    made.make()
+    made.give()
+    made.go_on("In the client.")
+    made.home.run("delete", "one")
+    assert b"trash" in made.home.imports().stdout
+    assert made.home.sessions() == {}
+    made.home.run("undelete", "one")
+    made.home.run("delete", "--erase", "one")
+    made.home.imports()
+    assert [text for _, text in made.home.shown(made.client)] == [
+        "Count in cents.", "Cents.", "In the client."]
+    made.db.close()
+
+
+def two_copies():
+    """Two databases in which the same file was imported: two branches."""
+    made = GoneOn("two_copies")
+    made.make()
+    made.give()
+    other = Database(os.path.join(made.home.data, "other.db"), V1,
+                     "ALTER TABLE session ADD COLUMN metadata text")
+    made.give(db=other)
+    made.go_on("Here.", "On.")
+    made.go_on("There.", db=other)
+    made.imports(new=3)
+    found = made.tree()
+    assert found["Here."] == found["There."] == "Cents." and found["On."] == "Here.", found
+    made.db.close()
+    other.close()
+
+
+def own_session_gone_on_with():
+    """A session of the client, which the store went on with, and then the client."""
+    made = GoneOn("own")
+    made.client = made.session = made.db.session()
+    made.db.message(made.client, 1, "user", "First.")
+    made.home.imports()
+    made.append(("user", "In the store."))
+    made.db.message(made.client, 2, "assistant", "Second.")
+    made.home.imports()
+    made.give()
+    made.go_on("In the client.", "On.")
+    shown = ("First.", "Second.", "In the store.", "In the client.", "On.")
+    made.imports(*shown, new=2, sessions=[made.client])
+    # Its fork has other ids of messages.
+    own, made.session = made.session, "forked"
+    made.home.run("fork", "--id", "forked", own)
+    made.append(("user", "In the fork."))
+    made.give()
+    made.imports(*shown, "In the fork.", new=0, sessions=[own, "forked"])
+    made.go_on("There.")
+    made.imports(*shown, "In the fork.", "There.", new=1, sessions=[own, "forked"])
+    made.db.close()
+
+
+def exported_file_comes_back():
+    """What `opencode export` writes of it, and again what it writes of a session of a file."""
+    made = GoneOn("file_comes_back")
+    made.make()
+    file = made.export()
+    path = os.path.join(made.home.home, "back.json")
+
+    def back(text):
+        at = made.tick()
+        name = "msg_%012x%014d" % (at * 4096 % 2**48, at)
+        file["messages"].append({"info": {
+            "id": name, "sessionID": file["info"]["id"], "role": "user",
+            "time": {"created": at}}, "parts": [{
+                "id": name.replace("msg", "prt"), "sessionID": file["info"]["id"],
+                "messageID": name, "type": "text", "text": text}]})
+        with open(path, "w", encoding="utf-8") as out:
+            json.dump(file, out, indent=2)
+        made.home.imports(path=path)
+        assert made.home.changed(path=path) == 0
+        return [text for _, text in made.home.shown(made.session)]
+
+    assert back("In the client.") == ["Count in cents.", "Cents.", "In the client."]
+    assert set(made.home.sessions()) == {"one"}
+    made.session = file["info"]["id"] = SES % 1
+    del file["info"]["metadata"]
+    shown = back("Other.")
+    made.append(("user", "In the store."))
+    file = made.export()
+    assert back("And back.") == [*shown, "In the store.", "And back."]
+    assert set(made.home.sessions()) == {"one", SES % 1}
+    made.db.close()
+
+
+def exported_of_each_client():
+    """Whatever the client was, and however its messages are joined: all are known."""
+    for client in ("claude", "codex", "pi", "opencode", "qwen", "gemini", "copilot", "kimi",
+                   "droid", "opencode_database"):
+        gone = GoneOn("each_" + client)
+        source = os.path.join(gone.home.home, "source")
+        getattr(made_sessions, client)(source)
+        gone.home.run("import", "--all-files", source)
+        before = {}
+        for gone.session, row in gone.home.sessions().items():
+            if gone.export()["messages"]:
+                before[gone.session] = row["entries"]
+                gone.give()
+        gone.home.imports()
+        names = set(gone.home.sessions())
+        for gone.session, entries in before.items():
+            assert gone.count() == entries, (client, gone.session)
+        for gone.session in before:
+            shown = gone.home.run("cat", "--text", gone.session).stdout
+            gone.give()
+            gone.go_on("In the client.")
+            gone.home.imports()
+            now = gone.home.run("cat", "--text", gone.session).stdout
+            assert now.startswith(shown) and now.endswith(b"\nIn the client.\n\n") and (
+                now.count(b"\n") - shown.count(b"\n") == 3), (client, shown, now)
+        assert set(gone.home.sessions()) == names
+        gone.db.close()
 
 
 def version_2():
@@ -520,19 +836,22 @@ def places():
 
 def follow():
     """What a client writes to its log is imported while it writes."""
-    home = Home("follow")
-    db = Database(home.path, V1, V2)
+    gone = GoneOn("follow")
+    gone.make()
+    gone.give()
+    home, db = gone.home, gone.db
+    db.db.executescript(V2)
     ses = db.session()
     db.message(ses, 1, "user", "first")
     with open(os.path.join(home.home, "errors"), "w+b") as errors, subprocess.Popen(
             [os.path.join(TOOLS, "agentwal"), "--store", home.store, "import",
              "--follow", home.data], env=home.environment,
             stdout=subprocess.DEVNULL, stderr=errors) as process:
-        def wait(*wanted):
+        def wait(*wanted, session=ses):
             until = time.monotonic() + LIMIT
-            while home.sessions() == {} or \
-                    [text for _, text in home.shown(ses)] != list(wanted):
-                assert time.monotonic() < until, (home.shown(ses), wanted, open(
+            while session not in home.sessions() or \
+                    [text for _, text in home.shown(session)] != list(wanted):
+                assert time.monotonic() < until, (home.shown(session), wanted, open(
                     errors.name, "rb").read())
                 time.sleep(0.05)
         try:
@@ -548,6 +867,10 @@ def follow():
             db.second(ses, 3, "user", at=now + 9, text="of version 2")
             db.session(1, "session_v2", time_updated=now + 9)
             wait("first", "begun and done", "of version 2")
+            # A turn of an exported session, whose other messages were not changed.
+            gone.go_on("In the client.", updated=now + 9)
+            gone.go_on("Done.", updated=now + 9, role="assistant")
+            wait("Count in cents.", "Cents.", "In the client.", "Done.", session="one")
         finally:
             process.terminate()
             process.wait(60)
@@ -827,9 +1150,10 @@ def many_subagents():
     assert home.changed() == 0
 
 
-TESTS = (version_1, subagents, gone_on_with, times, version_2,
-         imported_by_version_1, both_versions, order, moved_from_files,
-         relatives, places, follow, locked, half_migrated, another_schema,
+TESTS = (version_1, subagents, gone_on_with, gone_on_with_in_version_2, edited_title,
+         exported_and_not_there, two_copies, own_session_gone_on_with, exported_file_comes_back,
+         exported_of_each_client, times, version_2, imported_by_version_1, both_versions, order,
+         moved_from_files, relatives, places, follow, locked, half_migrated, another_schema,
          damaged, odd_rows, read_only_folder, many_subagents)
 
 

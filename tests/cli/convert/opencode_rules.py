@@ -180,6 +180,10 @@ def storage_is_one_file_on_standard_output(work):
     with open(file, "wb") as export:
         export.write(text)
     row = place.import_(file)[0]
+    assert row["sessionId"] == place.session and row["appended"] == 0, row
+    place.store = work + "/other"
+    run("agentwal", "--store", place.store, "init")
+    row = place.import_(file)[0]
     assert row["sessionId"] == session["info"]["id"], row
 
 

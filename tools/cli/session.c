@@ -452,11 +452,12 @@ static int open_found(const struct cli *cli, struct wal_store *store, const char
     return cli_report(cli, name, wal_session_open(store, cli_slice(id), session, cli->error));
 }
 
+static const char agent_mark[] = "~agent-"; /* between the ids of a session and its subagent */
+
 /* Whether the id is that of a subagent of a session that has the name, too. */
 static bool is_below(const char *name, struct wal_slice id)
 {
-    static const char mark[] = "~agent-";
-    const char *at = memmem(id.data, (size_t)id.size, mark, sizeof(mark) - 1);
+    const char *at = memmem(id.data, (size_t)id.size, agent_mark, sizeof(agent_mark) - 1);
 
     return at != NULL && (size_t)(at - (const char *)id.data) >= strlen(name);
 }
@@ -845,22 +846,41 @@ void cli_session_json(struct wal__json_out *json, struct wal_store *store,
     }
 }
 
-bool cli_session_is_subagent(struct wal_store *store, const struct wal_session_info *info)
+/* Whether the metadata says that the session is a subagent's. */
+static bool is_marked_subagent(struct wal_store *store, struct wal_slice id)
 {
     struct wal_session_info own = WAL_INIT(wal_session_info);
     struct wal_session *session = NULL;
-    struct wal_session *parent = NULL;
     struct wal__json_token mark;
-    bool is_subagent =
-        info->parent_id.size > 0 && wal_session_open(store, info->id, &session, NULL) == WAL_OK &&
-        wal_session_get_info(session, &own, NULL) == WAL_OK && own.metadata.size > 0 &&
-        wal__json_find(own.metadata.data, (size_t)own.metadata.size, "subagent", &mark) ==
-            WAL__JSON_OK &&
-        mark.kind == WAL__JSON_TRUE &&
-        wal_session_open(store, own.parent_id, &parent, NULL) == WAL_OK;
+    bool is_marked = wal_session_open(store, id, &session, NULL) == WAL_OK &&
+                     wal_session_get_info(session, &own, NULL) == WAL_OK && own.metadata.size > 0 &&
+                     wal__json_find(own.metadata.data, (size_t)own.metadata.size, "subagent",
+                                    &mark) == WAL__JSON_OK &&
+                     mark.kind == WAL__JSON_TRUE;
+
+    wal_session_close(session);
+    return is_marked;
+}
+
+/* Whether the id is that of the parent, the mark and more: no record is read, of many. */
+static bool has_agent_id(const struct wal_session_info *info)
+{
+    const char *id = info->id.data;
+    size_t size = (size_t)info->parent_id.size;
+
+    return info->id.size >= size + sizeof(agent_mark) &&
+           memcmp(id, info->parent_id.data, size) == 0 &&
+           memcmp(id + size, agent_mark, sizeof(agent_mark) - 1) == 0;
+}
+
+bool cli_session_is_subagent(struct wal_store *store, const struct wal_session_info *info)
+{
+    struct wal_session *parent = NULL;
+    bool is_subagent = info->parent_id.size > 0 &&
+                       (has_agent_id(info) || is_marked_subagent(store, info->id)) &&
+                       wal_session_open(store, info->parent_id, &parent, NULL) == WAL_OK;
 
     wal_session_close(parent);
-    wal_session_close(session);
     return is_subagent;
 }
 

@@ -58,6 +58,17 @@ json 'rows[0]["sessionId"] == "beef-1"' stdout
 code 0 agentwal show --json beef-1~a
 json 'rows[0]["sessionId"] == "beef-1~agent-a1"' stdout
 
+# A session whose id is that of its parent and such an ending is a subagent's.
+agentwal append beef-1 --user 'Go.' >/dev/null 2>&1
+for id in 'beef-1~agent-b2' 'beef-1x~agent-b3' 'beef-2~agent-b4'; do
+    agentwal fork beef-1 --id "$id" >/dev/null
+done
+code 0 agentwal list --json --limit 0
+json 'sorted(r["sessionId"] for r in rows if "~agent-b" in r["sessionId"]) ==
+    ["beef-1x~agent-b3", "beef-2~agent-b4"]' stdout
+code 0 agentwal list --subagents --json --limit 0
+json '[r["sessionId"] for r in rows if r.get("subagent")] == ["beef-1~agent-b2"]' stdout
+
 # Deleting again must not delete another session: no beginnings, and no ending
 # that is likely to be that of another one.
 code 1 agentwal delete 01a2-

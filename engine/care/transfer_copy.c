@@ -800,24 +800,6 @@ void wal__transfer_restore_branch(struct wal__transfer *transfer,
 
 /* --- texts ---------------------------------------------------------------- */
 
-/* Has the callback of the transfer change the texts of a session, which are kept in `texts`. */
-static enum wal_status rewrite_session(struct wal__transfer *transfer,
-                                       struct wal_session_options *options)
-{
-    struct wal_slice title = options->title;
-    struct wal_slice metadata = options->metadata;
-
-    transfer->options->rewrite(transfer->options->rewrite_ctx, &title, &metadata);
-    transfer->texts.size = 0;
-    if (wal__buf_append(&transfer->texts, title.data, title.size) != WAL_OK ||
-        wal__buf_append(&transfer->texts, metadata.data, metadata.size) != WAL_OK) {
-        return wal__no_memory(&transfer->error);
-    }
-    options->title = (struct wal_slice){transfer->texts.data, title.size};
-    options->metadata = (struct wal_slice){transfer->texts.data + title.size, metadata.size};
-    return WAL_OK;
-}
-
 /* Reads the newest SESSION record of a session; the options borrow from scratch. */
 static enum wal_status read_texts(struct wal__transfer *transfer,
                                   const struct wal__transfer_session *session,
@@ -842,9 +824,25 @@ static enum wal_status read_texts(struct wal__transfer *transfer,
         wal__copy_session(&record, options);
         options->created_ms = summary.created_ms;
     }
-    return status == WAL_OK && transfer->options->rewrite != NULL
-               ? rewrite_session(transfer, options)
-               : status;
+    return status;
+}
+
+/* Has the callback of the transfer change the texts of a session, which are kept in `texts`. */
+static enum wal_status rewrite_session(struct wal__transfer *transfer,
+                                       struct wal_session_options *options)
+{
+    struct wal_slice title = options->title;
+    struct wal_slice metadata = options->metadata;
+
+    transfer->options->rewrite(transfer->options->rewrite_ctx, &title, &metadata);
+    transfer->texts.size = 0;
+    if (wal__buf_append(&transfer->texts, title.data, title.size) != WAL_OK ||
+        wal__buf_append(&transfer->texts, metadata.data, metadata.size) != WAL_OK) {
+        return wal__no_memory(&transfer->error);
+    }
+    options->title = (struct wal_slice){transfer->texts.data, title.size};
+    options->metadata = (struct wal_slice){transfer->texts.data + title.size, metadata.size};
+    return WAL_OK;
 }
 
 /* --- creation ------------------------------------------------------------- */
@@ -936,6 +934,9 @@ void wal__transfer_create(struct wal__transfer *transfer, struct wal__transfer_s
             session->is_temporary ? WAL__TRANSFER_MARKED_SOURCE : WAL__TRANSFER_MARKED);
         if (session->is_fork) {
             options.parent_id = (struct wal_slice){NULL, 0};
+        }
+        if (transfer->options->rewrite != NULL) {
+            options.title = (struct wal_slice){NULL, 0}; /* it is rewritten at the end */
         }
         status = session->trunk != NULL ? create_branch(transfer, session, &options)
                  : session->is_fork     ? fork_session(transfer, session, &options)
@@ -1141,6 +1142,9 @@ static void finish_session(struct wal__transfer *transfer, struct wal__transfer_
     }
     if (status == WAL_OK && all) {
         status = read_texts(transfer, session, &options);
+    }
+    if (status == WAL_OK && all && transfer->options->rewrite != NULL) {
+        status = rewrite_session(transfer, &options);
     }
     if (wal__transfer_try(transfer, session, status)) {
         if (all) {

@@ -79,7 +79,7 @@ LAYERS = {
                  ["remote/driver/", "remote/layout/", "remote/history/",
                   "remote/ship/", "remote/base/", "remote/pull/",
                   "remote/move/", "remote/"]),
-    "tools/search/": TOOL + [SEARCH_API, "tools/shown/", "tools/walcat/"],
+    "tools/search/": TOOL + [SEARCH_API, "tools/secrets/", "tools/shown/", "tools/walcat/"],
     "tools/remote/": TOOL + [REMOTE_API, "tools/walcat/"],
     "tools/page/": ["format/bytes/"],
     "tools/view/": TOOL + ["tools/page/", "tools/secrets/", "tools/shown/", "tools/usage/"],

@@ -78,6 +78,8 @@ static const struct verb verbs[] = {
                  {"--all-files", "import every file below a directory"},
                  {"--follow", "then import what changes, until interrupted"},
                  {"--summary", "with --json: a last object {\"summary\":...}"},
+                 {"--redact-secrets", "then redact what is new and has a known secret"},
+                 {"--rules FILE", RULES_TEXT},
                  {"-v, --verbose", "print every source and every warning"}},
      .examples = {{"agentwal import ~/.claude", "all sessions of Claude Code"},
                   {"agentwal import session.jsonl work.bundle",
@@ -213,7 +215,9 @@ static const struct verb verbs[] = {
              "records; gc gives them back. All before compression.\n",
      .examples = {{"agentwal stats", "for people"},
                   {"agentwal stats --json", "with exact numbers"}}},
-    {"search", VERB_READ, VERB_EVERY_DAY, 1, search_run, .usage = "[OPTION]... WORD...",
+    {"search", VERB_READ, VERB_EVERY_DAY, 1, search_run,
+     .usage = "[OPTION]... WORD...\n"
+              "search --secrets [--session SESSION] [--project ID] [--cwd DIR]",
      .summary = "Search the text of all sessions",
      .text = "A record must have all words. \"a phrase\", begin* and -without are known. Case\n"
              "and diacritics do not matter. What was redacted, deleted or put in the trash is\n"
@@ -228,6 +232,7 @@ static const struct verb verbs[] = {
                  {"--tool NAME", "calls of that tool; without a word, all of them"},
                  {"--deep", "the results of tools too"},
                  {"--substring", "the text, inside words too"},
+                 {"--secrets", "known forms of secrets instead of words; see agentwal secrets"},
                  {"--limit N", "at most N sessions; otherwise 20"},
                  {"--around N", "print N entries before and after each hit"}},
      .examples = {{"agentwal search rounding error", "sessions with both words"},
@@ -611,6 +616,21 @@ static const struct verb verbs[] = {
      .options = {{"--deep", "the index of tools' results too"}},
      .examples = {{"agentwal index", "after an import, so that the first search is fast"},
                   {"agentwal index --deep --json", "with results, and the sizes"}}},
+    {"secrets", VERB_CARE, 0, 1, verb_secrets,
+     .usage = "[SESSION]... [--redact [--erase [--views]]] [--possible]",
+     .summary = "List the known forms of secrets in the store, or redact their entries",
+     .text = "No secret is printed: a line has the session, the entry, the kind and at most\n"
+             "four characters. Exit code 1: there are some, or with --redact some stay: those\n"
+             "in documents, titles and metadata. Random letters and digits without a known\n"
+             "form are counted as possible, and never redacted: docs/secrets.md. A secret that\n"
+             "got into a session must be revoked.\n",
+     .options = {{"--redact", "hide the content of each entry that has one"},
+                 {"--erase", "with --redact: leave no byte of it in any file of the store"},
+                 {"--views", "with --erase: rewrite the views that the store knows of"},
+                 {"--possible", "list the possible ones too"},
+                 {"--rules FILE", RULES_TEXT}},
+     .examples = {{"agentwal secrets", "what is in the store"},
+                  {"agentwal secrets --redact --erase", "take it out"}}},
     {"retain", VERB_CARE, 0, 1, verb_retain,
      .usage = "[--older-than AGE] [--keep-last N] [--max-bytes SIZE]\n"
               "[--project ID] [--archive DIR] [--all] [--apply]",

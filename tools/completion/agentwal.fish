@@ -79,6 +79,7 @@ complete -c agentwal -n __fish_use_subcommand -a backup -d 'Copy the store to DI
 complete -c agentwal -n __fish_use_subcommand -a bundle -d 'Write sessions to one file, with everything they have'
 complete -c agentwal -n __fish_use_subcommand -a merge -d 'Take all sessions of another store into this one'
 complete -c agentwal -n __fish_use_subcommand -a index -d 'Bring the index of search up to date'
+complete -c agentwal -n __fish_use_subcommand -a secrets -d 'List the known forms of secrets in the store, or redact their entries'
 complete -c agentwal -n __fish_use_subcommand -a retain -d 'Move old sessions to the trash, by rules'
 complete -c agentwal -n __fish_use_subcommand -a remote -d 'Keep the store in a bucket too, and bring it to other machines'
 complete -c agentwal -n __fish_use_subcommand -a restore -d 'Take sessions back from an archive of retain'
@@ -96,6 +97,8 @@ complete -c agentwal -n '__fish_seen_subcommand_from import' -l dialect -x -a '(
 complete -c agentwal -n '__fish_seen_subcommand_from import' -l all-files -d 'import every file below a directory'
 complete -c agentwal -n '__fish_seen_subcommand_from import' -l follow -d 'then import what changes, until interrupted'
 complete -c agentwal -n '__fish_seen_subcommand_from import' -l summary -d 'with --json: a last object {"summary":...}'
+complete -c agentwal -n '__fish_seen_subcommand_from import' -l redact-secrets -d 'then redact what is new and has a known secret'
+complete -c agentwal -n '__fish_seen_subcommand_from import' -l rules -x -d 'more forms of secrets: docs/secrets.md'
 complete -c agentwal -n '__fish_seen_subcommand_from import' -s v -d 'print every source and every warning'
 complete -c agentwal -n '__fish_seen_subcommand_from import' -l verbose -d 'print every source and every warning'
 complete -c agentwal -n '__fish_seen_subcommand_from import' -F
@@ -167,6 +170,7 @@ complete -c agentwal -n '__fish_seen_subcommand_from search' -l role -x -d 'user
 complete -c agentwal -n '__fish_seen_subcommand_from search' -l tool -x -d 'calls of that tool; without a word, all of them'
 complete -c agentwal -n '__fish_seen_subcommand_from search' -l deep -d 'the results of tools too'
 complete -c agentwal -n '__fish_seen_subcommand_from search' -l substring -d 'the text, inside words too'
+complete -c agentwal -n '__fish_seen_subcommand_from search' -l secrets -d 'known forms of secrets instead of words; see agentwal secrets'
 complete -c agentwal -n '__fish_seen_subcommand_from search' -l limit -x -d 'at most N sessions; otherwise 20'
 complete -c agentwal -n '__fish_seen_subcommand_from search' -l around -x -d 'print N entries before and after each hit'
 complete -c agentwal -n '__fish_seen_subcommand_from search' -F
@@ -314,6 +318,12 @@ complete -c agentwal -n '__fish_seen_subcommand_from bundle' -l rules -x -d 'mor
 complete -c agentwal -n '__fish_seen_subcommand_from bundle' -F
 complete -c agentwal -n '__fish_seen_subcommand_from merge' -l keep-both -d 'instead of a refusal: the other one becomes a fork, ID@ and 8 digits of OTHER\'s id'
 complete -c agentwal -n '__fish_seen_subcommand_from index' -l deep -d 'the index of tools\' results too'
+complete -c agentwal -n '__fish_seen_subcommand_from secrets' -l redact -d 'hide the content of each entry that has one'
+complete -c agentwal -n '__fish_seen_subcommand_from secrets' -l erase -d 'with --redact: leave no byte of it in any file of the store'
+complete -c agentwal -n '__fish_seen_subcommand_from secrets' -l views -d 'with --erase: rewrite the views that the store knows of'
+complete -c agentwal -n '__fish_seen_subcommand_from secrets' -l possible -d 'list the possible ones too'
+complete -c agentwal -n '__fish_seen_subcommand_from secrets' -l rules -x -d 'more forms of secrets: docs/secrets.md'
+complete -c agentwal -n '__fish_seen_subcommand_from secrets' -F
 complete -c agentwal -n '__fish_seen_subcommand_from retain' -l older-than -x -d 'sessions last active longer ago'
 complete -c agentwal -n '__fish_seen_subcommand_from retain' -l keep-last -x -d 'keep the N newest ones whatever the other rules say; alone: move all others'
 complete -c agentwal -n '__fish_seen_subcommand_from retain' -l max-bytes -x -d 'the oldest ones, until the others have at most SIZE of records'
@@ -331,4 +341,4 @@ complete -c agentwal -n '__fish_seen_subcommand_from remote' -l erase -d 'compac
 complete -c agentwal -n '__fish_seen_subcommand_from remote' -l store-id -x -d 'pull, sessions: which of several stores in the remote'
 complete -c agentwal -n '__fish_seen_subcommand_from remote' -F
 complete -c agentwal -n '__fish_seen_subcommand_from restore' -F
-complete -c agentwal -n '__fish_seen_subcommand_from help' -a 'import adopt export follow path dialects list show tree cat latest children projects project stats search usage watch resume serve view create append fork title head meta doc compact-session redact delete undelete pin checkpoint checkpoints checkpoint-show checkpoint-diff checkpoint-delete checkpoint-export checkpoint-import checkpointing rewind init check salvage migrate accept-damage gc backup bundle merge index retain remote restore help'
+complete -c agentwal -n '__fish_seen_subcommand_from help' -a 'import adopt export follow path dialects list show tree cat latest children projects project stats search usage watch resume serve view create append fork title head meta doc compact-session redact delete undelete pin checkpoint checkpoints checkpoint-show checkpoint-diff checkpoint-delete checkpoint-export checkpoint-import checkpointing rewind init check salvage migrate accept-damage gc backup bundle merge index secrets retain remote restore help'

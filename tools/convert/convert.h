@@ -158,6 +158,8 @@ struct convert_run {
     const char *exclude; /* the store */
     bool is_verbose;     /* prints every source and every warning */
     bool prints_summary;
+    bool redacts_secrets; /* of what was imported, when it is */
+    const char *rules;    /* of secrets; NULL: the program's */
     bool has_followed;    /* the first import is complete */
     bool is_full;         /* the store has no space; the import was stopped */
     bool hides_unread;    /* does not name clients whose sessions cannot be read */

@@ -15,6 +15,7 @@
 #include "convert/model/dialect.h"
 #include "tools/cli/transfer.h"
 #include "tools/cli/verbs.h"
+#include "tools/secrets/secrets.h"
 
 /* --- reports ------------------------------------------------------------ */
 
@@ -668,9 +669,40 @@ static int import_operands(struct convert_run *run, struct wal_store *store,
     return cli_worse_code(code, bundles_code);
 }
 
+/* Redacts the entries above the sequence number that have known secrets. Returns the exit code. */
+static int redact_secrets(struct convert_run *run, struct wal_store *store, uint64_t after)
+{
+    struct secrets secrets = {.items = NULL};
+    struct secrets_scan scan = {.secrets = &secrets, .after_sequence = after};
+    const struct cli *cli = run->cli;
+    enum wal_status status;
+    int code;
+
+    secrets_open(&secrets, cli, run->rules);
+    status = secrets_scan(&scan, cli, store, cli->error);
+    if (status == WAL_OK) {
+        status = secrets_scan_redact(&scan, store, cli->error);
+    }
+    code = cli_report(cli, "--redact-secrets", status);
+    if (scan.redacted + scan.left > 0 && !cli->json) {
+        cli_error(cli, CLI_OK, NULL,
+                  "redacted %s with known secrets; the bytes stay until agentwal gc --erase",
+                  cli_counted(scan.redacted, "entry", "entries"));
+    }
+    if (scan.left > 0) {
+        code = cli_worse_code(
+            code, cli_error(cli, CLI_NEGATIVE, "--redact-secrets",
+                            "%s in documents, titles or metadata; agentwal secrets shows them",
+                            cli_counted(scan.left, "secret stays", "secrets stay")));
+    }
+    secrets_scan_deinit(&scan);
+    return code;
+}
+
 /* Opens the store, unless there is nothing to import into a new one. Returns the exit code. */
 static int import_into_store(struct convert_run *run, const struct operands *operands, bool follows)
 {
+    struct wal_store_info before = WAL_INIT(wal_store_info);
     const struct cli *cli = run->cli;
     struct wal_store *store;
     int code;
@@ -684,12 +716,17 @@ static int import_into_store(struct convert_run *run, const struct operands *ope
         return run->code;
     }
     store = cli_open_store(cli, cli->items[1], 0);
+    cli_check(cli, cli->items[1], wal_store_get_info(store, &before, cli->error));
     code = import_operands(run, store, operands, follows);
+    if (run->redacts_secrets) {
+        code = cli_worse_code(code, redact_secrets(run, store, before.last_sequence));
+    }
     return cli_close_store(cli, cli->items[1], store, code);
 }
 
 int verb_import(struct cli *cli, int argc, char **argv)
 {
+    static struct convert_run run;
     struct import_arguments arguments = {.dialect = "auto"};
     const struct cli_option options[] = {
         {.name = "dialect", .value = &arguments.dialect},
@@ -697,13 +734,18 @@ int verb_import(struct cli *cli, int argc, char **argv)
         {.name = "verbose", .letter = 'v', .flag = &arguments.is_verbose},
         {.name = "follow", .flag = &arguments.follows},
         {.name = "summary", .flag = &arguments.summary},
+        {.name = "redact-secrets", .flag = &run.redacts_secrets},
+        {.name = "rules", .value = &run.rules},
         {.name = NULL},
     };
-    static struct convert_run run;
     struct operands operands;
     int code;
 
     cli_parse_operands(cli, argc, argv, options, 3, argc);
+    run.redacts_secrets = run.redacts_secrets || run.rules != NULL;
+    if (run.redacts_secrets && arguments.follows) {
+        cli_fail(cli, CLI_USAGE, "--redact-secrets", "excludes --follow; see agentwal secrets");
+    }
     if (strcmp(arguments.dialect, "auto") == 0) {
         arguments.dialect = NULL;
     } else if (wal__dialect_find(arguments.dialect) == NULL) {

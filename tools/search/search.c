@@ -12,6 +12,7 @@
 
 #include "tools/cli/session.h"
 #include "tools/cli/verbs.h"
+#include "tools/secrets/secrets.h"
 #include "tools/shown/shown.h"
 #include "tools/walcat/walcat.h"
 
@@ -611,10 +612,46 @@ static int query_and_print(const struct cli *cli, struct wal_store *store, struc
     return code == CLI_OK && summary.hits == 0 ? CLI_NEGATIVE : code;
 }
 
+/* Finds secrets instead of words, in the sessions of a project, of a directory, or one. */
+static int print_secrets(struct cli *cli, const struct arguments *arguments)
+{
+    struct wal_session_cursor_options options = WAL_INIT(wal_session_cursor_options);
+    struct secrets secrets = {.items = NULL};
+    struct secrets_scan scan = {.secrets = &secrets};
+    struct cli_ids ids = {.items = NULL};
+    struct cli_sessions list;
+    int code;
+
+    secrets_open(&secrets, cli, NULL);
+    cli_use_store(cli, cli->items[1], WAL_OPEN_READ_ONLY);
+    options.project = cli_slice(arguments->project);
+    options.cwd = cli_slice(arguments->cwd);
+    if (arguments->session != NULL) {
+        (void)cli_ids_get_or_add(&ids,
+                                 cli_slice(cli_session_id(cli, cli->store, arguments->session)));
+        scan.only = &ids;
+    } else if (arguments->project != NULL || arguments->cwd != NULL) {
+        for (cli_sessions_open(&list, cli->store, &options, cli->error);
+             cli_sessions_next(&list);) {
+            (void)cli_ids_get_or_add(&ids, list.info.id);
+        }
+        cli_check(cli, "search", list.status);
+        scan.only = &ids;
+    }
+    cli_check(cli, "search", secrets_scan(&scan, cli, cli->store, cli->error));
+    secrets_scan_print(&scan, cli);
+    code = secrets_scan_count(&scan) > 0 ? CLI_OK : CLI_NEGATIVE;
+    secrets_scan_deinit(&scan);
+    cli_ids_deinit(&ids);
+    return code;
+}
+
 int search_run(struct cli *cli, int argc, char **argv)
 {
     struct arguments arguments = {.around = UINT64_MAX};
+    bool finds_secrets = false;
     const struct cli_option options[] = {
+        {.name = "secrets", .flag = &finds_secrets},
         {.name = "project", .value = &arguments.project},
         {.name = "cwd", .directory = &arguments.cwd},
         {.name = "session", .value = &arguments.session},
@@ -631,6 +668,12 @@ int search_run(struct cli *cli, int argc, char **argv)
     struct search search = {.query = WAL_INIT(wal_search_query)};
 
     cli_parse(cli, argc, argv, options);
+    if (finds_secrets) {
+        if (cli->count > 2) {
+            cli_fail(cli, CLI_USAGE, "--secrets", "takes no words");
+        }
+        return print_secrets(cli, &arguments);
+    }
     if (arguments.tool == NULL && cli->count < 3) {
         cli_fail(cli, CLI_USAGE, "search", "no word to search for");
     }

@@ -886,7 +886,7 @@ static bool is_member(struct secrets_rule *rule, struct wal_slice word, struct w
 const struct secrets_rule *secrets_find_member(struct secrets *secrets, struct wal_slice key,
                                                struct wal_slice value)
 {
-    if (key.size > NAME_MAX_SIZE || !is_literal(value.data, (size_t)value.size)) {
+    if (key.size > NAME_MAX_SIZE) {
         return NULL;
     }
     for (size_t at = 0; at + 3 <= key.size; at++) {
@@ -898,8 +898,11 @@ const struct secrets_rule *secrets_find_member(struct secrets *secrets, struct w
             struct wal_slice word = rule->words[item->word];
 
             if (rule->kind >= SECRETS_HEADER && is_word_at(rule, word, key, at) &&
-                is_member(rule, word, key, value)) {
-                return rule;
+                is_literal(value.data, (size_t)value.size) && is_member(rule, word, key, value)) {
+                struct secrets_found found = {rule, 0, (size_t)value.size};
+
+                name_value(secrets, value, &found);
+                return found.rule;
             }
             next = item->next;
         }
@@ -940,20 +943,35 @@ static bool is_random(const unsigned char *data, size_t size)
     return kinds == 7 && changes >= size / 3 && is_varied(data, size);
 }
 
+static bool may_be_random(unsigned char byte)
+{
+    return is_word((char)byte) || byte == '-';
+}
+
 bool secrets_find_possible(struct wal_slice text, size_t at, struct secrets_found *found)
 {
-    const char *data = text.data;
+    const unsigned char *data = text.data;
 
-    while (at < text.size) {
-        size_t size = span(rest_at(text, at), 0, "+_-");
+    while (at + POSSIBLE_MIN <= text.size) {
+        size_t from = at;
+        size_t count = POSSIBLE_MIN;
 
-        if (size >= POSSIBLE_MIN && size <= POSSIBLE_MAX && at > 0 &&
-            strchr("=\"'`: ", data[at - 1]) != NULL &&
-            is_random((const unsigned char *)data + at, size)) {
-            *found = (struct secrets_found){NULL, at, at + size};
+        /* From the end: no run that is long enough begins before the last other byte. */
+        while (count > 0 && may_be_random(data[at + count - 1])) {
+            count--;
+        }
+        at += count > 0 ? count : POSSIBLE_MIN;
+        if (count > 0) {
+            continue;
+        }
+        while (at < text.size && may_be_random(data[at])) {
+            at++;
+        }
+        if (at - from <= POSSIBLE_MAX && from > 0 && strchr("=\"'`: ", data[from - 1]) != NULL &&
+            is_random(data + from, at - from)) {
+            *found = (struct secrets_found){NULL, from, at};
             return true;
         }
-        at += size + 1;
     }
     return false;
 }

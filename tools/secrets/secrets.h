@@ -197,4 +197,55 @@ void secrets_report(const struct cli *cli, const char *name, uint64_t count);
 void secrets_filter_report(const struct secrets_filter *filter, const struct cli *cli);
 void secrets_filter_deinit(struct secrets_filter *filter);
 
+/* --- in a store --------------------------------------------------------------- */
+
+struct wal_record;
+
+/* A secret in a record. */
+struct secrets_hit {
+    const struct secrets_rule *rule; /* NULL: a possible one */
+    uint64_t sequence;
+    uint32_t kind;   /* enum wal_record_kind */
+    bool is_deleted; /* its session is deleted or in the trash */
+    bool is_redacted;
+    char *session;
+    char *place; /* id of the entry, key of the document; empty: title or metadata */
+    char mask[SECRETS_MASK];
+};
+
+/* What is looked for, and what is found, record by record. The owner sets the first fields and
+ * zeroes the others. */
+struct secrets_scan {
+    struct secrets *secrets;
+    const struct cli_ids *only; /* ids of sessions; NULL: all */
+    uint64_t after_sequence;    /* only records above it */
+    bool keeps_possible;        /* as hits */
+    struct secrets_hit *items;
+    size_t count;
+    size_t capacity;
+    uint64_t possible;
+    uint64_t bytes;    /* that were read */
+    uint64_t damaged;  /* records that could not be */
+    uint64_t redacted; /* entries */
+    uint64_t left;     /* secrets that are in no entry of a session */
+    /* private */
+    struct cli_ids sessions; /* whose texts are looked at */
+    const struct wal_record *record;
+};
+
+/* Finds the secrets in the records of the log. */
+enum wal_status secrets_scan(struct secrets_scan *scan, const struct cli *cli,
+                             struct wal_store *store, struct wal_error *error);
+
+/* Redacts the entries that have them, with the name of the rule as the reason. */
+enum wal_status secrets_scan_redact(struct secrets_scan *scan, struct wal_store *store,
+                                    struct wal_error *error);
+void secrets_scan_deinit(struct secrets_scan *scan);
+
+/* The number of hits that are no possible ones. */
+uint64_t secrets_scan_count(const struct secrets_scan *scan);
+
+/* Prints the hits and a sentence; with --json an object for each, and {"summary"}. */
+void secrets_scan_print(const struct secrets_scan *scan, const struct cli *cli);
+
 #endif

@@ -273,6 +273,37 @@ KIT_TEST(secrets__other_texts_are_left)
     assert_true(corpus.found * 1000 <= corpus.messages);
 }
 
+/* A value that is longer than what an expression sees is found whole. */
+KIT_TEST(secrets__long_values_are_found_whole)
+{
+    static const char *const forms[][2] = {
+        {"see eyJ"
+         "hbGciOiJIUzI1NiJ9.eyJ",
+         " there"},
+        {"ops_"
+         "eyJ",
+         "\n"},
+        {"PASSWORD='", "' make"},
+        {"Authorization: Bearer ", "\n"},
+    };
+
+    for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
+        char *body = cli_alloc(3001);
+        struct secrets_found found;
+        char *text;
+
+        for (size_t k = 0; k < 3000; k++) {
+            body[k] = "aB3dE5fG7hJ9"[k * 7 % 12];
+        }
+        text = cli_format("%s%s%s", forms[i][0], body, forms[i][1]);
+        assert_true(secrets_find(rules(), cli_slice(text), 0, &found));
+        assert_true(found.from <= strlen(forms[i][0]));
+        assert_int_equal(found.end, strlen(text) - strlen(forms[i][1]));
+        free(text);
+        free(body);
+    }
+}
+
 /* --- any bytes -------------------------------------------------------------------- */
 
 enum { HOSTILE_SIZE = 1 << 20 };

@@ -27,13 +27,8 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 # shellcheck source=tools/deps.sh
 . "$root/tools/deps.sh"
 
-usage() {
-    sed -n '2,/^set /s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
-}
-
 wrong() {
-    printf '%s: %s\n' "${0##*/}" "$1" >&2
-    exit 2
+    quit 2 "$1"
 }
 
 # --- what was asked ----------------------------------------------------------

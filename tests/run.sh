@@ -26,10 +26,6 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 # shellcheck source=tools/deps.sh
 . "$root/tools/deps.sh"
 
-usage() {
-    sed -n '2,/^set /s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
-}
-
 trees=()
 names=()
 timeout=300

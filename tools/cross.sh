@@ -26,12 +26,6 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 # shellcheck source=tools/deps.sh
 . "$root/tools/deps.sh"
 
-# quit CODE MESSAGE
-quit() {
-    printf 'cross.sh: %s\n' "$2" >&2
-    exit "$1"
-}
-
 libraries=(lz4 z deflate zstd sqlite3 expat crypto curl microhttpd jansson cmocka)
 libraries_only=
 tests=OFF
@@ -44,7 +38,7 @@ while [ $# -gt 0 ]; do
     --packages) packages=1 ;;
     --python) libraries+=(python) ;;
     -h | --help)
-        sed -n '2,/^set /s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" | sed '$d'
+        usage
         exit 0
         ;;
     -*) quit 2 "unknown option $1 (see --help)" ;;

@@ -1,6 +1,17 @@
 # shellcheck shell=bash
-# deps.sh - sourced by scripts: the packages that a build needs, and a build
-# directory.
+# deps.sh - sourced by scripts: how they end, the packages that a build needs, and a
+# build directory.
+
+# usage: prints the comment at the head of the script.
+usage() {
+    sed -n '2,/^set /s/^# \{0,1\}//p' "$0"
+}
+
+# quit CODE MESSAGE
+quit() {
+    printf '%s: %s\n' "${0##*/}" "$2" >&2
+    exit "$1"
+}
 
 # PACKAGE PROBE...: the package is installed if the probe succeeds.
 deps_build="

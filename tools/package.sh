@@ -31,13 +31,10 @@ while [ $# -gt 0 ]; do
         targets=(aarch64-linux-gnu x86_64-linux-musl aarch64-linux-musl aarch64-macos x86_64-macos)
         ;;
     -h | --help)
-        sed -n '2,/^set /s/^# \{0,1\}//p' "${BASH_SOURCE[0]}"
+        usage
         exit 0
         ;;
-    -*)
-        printf 'package.sh: unknown option %s\n' "$1" >&2
-        exit 2
-        ;;
+    -*) quit 2 "unknown option $1 (see --help)" ;;
     *) packages=$(realpath -m -- "$1") ;;
     esac
     shift

@@ -19,12 +19,6 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 # shellcheck source=tools/deps.sh
 . "$root/tools/deps.sh"
 
-# quit CODE MESSAGE
-quit() {
-    printf 'quickstart.sh: %s\n' "$2" >&2
-    exit "$1"
-}
-
 bin=
 store=
 input=$root/tools/example/session.jsonl
@@ -37,7 +31,7 @@ while [ $# -gt 0 ]; do
         shift
         ;;
     -h | --help)
-        sed -n '2,/^set /s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" | sed '$d'
+        usage
         exit 0
         ;;
     -*) quit 2 "unknown option $1 (see --help)" ;;

@@ -11,12 +11,8 @@
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
-
-# quit CODE MESSAGE
-quit() {
-    printf 'release.sh: %s\n' "$2" >&2
-    exit "$1"
-}
+# shellcheck source=tools/deps.sh
+. "$root/tools/deps.sh"
 
 with_tag=
 options=()
@@ -26,7 +22,7 @@ while [ $# -gt 0 ]; do
     --tag) with_tag=1 ;;
     --cross) options+=("$1") ;;
     -h | --help)
-        sed -n '2,/^set /s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" | sed '$d'
+        usage
         exit 0
         ;;
     -*) quit 2 "unknown option $1 (see --help)" ;;

@@ -21,7 +21,7 @@ export HOME=$PWD GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@localhost \
 mkdir -p copy/tools
 cd copy
 cp "$AGENTWAL_SOURCE"/{CMakeLists.txt,CHANGELOG.md} .
-cp "$AGENTWAL_SOURCE/tools/release.sh" tools/
+cp "$AGENTWAL_SOURCE"/tools/{deps,release}.sh tools/
 cat >tools/package.sh <<'SCRIPT'
 #!/usr/bin/env bash
 [ "$1" = --build ] && [ ! -e "$(dirname "$0")/../output" ] && echo package >"${!#}/agentwal.deb"
@@ -34,6 +34,8 @@ git add -A
 git commit -q -m first
 version=$(sed -n 's/^  VERSION \([0-9.]*\)$/\1/p' CMakeLists.txt)
 
+tools/release.sh --help >output
+grep -q '^--cross' output || fail 'the help has no end'
 tools/release.sh ../made >output
 grep -q "^Not tagged: git tag .* v$version\$" output || fail 'how to tag'
 (cd ../made && sha256sum -c --quiet SHA256SUMS)

@@ -44,19 +44,42 @@ static bool has_ending(const char *name)
 #define NAME_SIZE 128  /* bytes of an id in a path, with its NUL */
 #define TRIES     3    /* to read a session while it is changed */
 
-enum table { SESSION, MESSAGE, PART, SESSION_2, MESSAGE_2, TASK, TABLES };
+enum table {
+    SESSION,
+    MESSAGE,
+    PART,
+    SESSION_2,
+    MESSAGE_2,
+    TASK,
+    MESSAGE_WITH_TIME,
+    PART_OF_SESSION,
+    TABLES
+};
 
-/* The columns without which a table is not read. */
+/* Tables, and the columns without which they are not read. Of an optional one nothing is missed. */
 static const struct {
     const char *name;
-    const char *columns[5]; /* ends with NULL */
+    const char *columns[6]; /* ends with NULL */
+    const char *session;    /* column with the session's id, which may be there alone; or NULL */
+    bool is_optional;
 } tables[TABLES] = {
-    [SESSION] = {"session", {"id"}},
-    [MESSAGE] = {"message", {"id", "session_id", "data"}},
-    [PART] = {"part", {"id", "message_id", "data"}},
-    [SESSION_2] = {"session_v2", {"id"}},
-    [MESSAGE_2] = {"session_message", {"id", "session_id", "type", "data"}},
-    [TASK] = {"todo", {"session_id", "position"}},
+    [SESSION] = {.name = "session", .columns = {"id"}, .session = "id"},
+    [MESSAGE] = {.name = "message",
+                 .columns = {"id", "session_id", "data"},
+                 .session = "session_id"},
+    [PART] = {.name = "part", .columns = {"id", "message_id", "data"}},
+    [SESSION_2] = {.name = "session_v2", .columns = {"id"}, .session = "id"},
+    [MESSAGE_2] = {.name = "session_message",
+                   .columns = {"id", "session_id", "type", "data"},
+                   .session = "session_id"},
+    [TASK] = {.name = "todo", .columns = {"session_id", "position"}, .is_optional = true},
+    [MESSAGE_WITH_TIME] = {.name = "message",
+                           .columns = {"id", "session_id", "data", "time_created"},
+                           .is_optional = true},
+    [PART_OF_SESSION] = {.name = "part",
+                         .columns = {"id", "message_id", "data", "session_id"},
+                         .session = "session_id",
+                         .is_optional = true},
 };
 
 enum query {
@@ -71,6 +94,44 @@ enum query {
     QUERIES
 };
 
+#define ROWS_OF_2  "SELECT r.* FROM session_message r WHERE r.session_id = ?1"
+#define HAS(table) (1U << (table))
+
+/* The statement of a query is the first one whose tables are there; without one the database has no
+ * such rows. ?1: the session. `since` goes before ORDER BY. */
+static const struct {
+    enum query query;
+    uint32_t needs; /* HAS(...) */
+    const char *sql;
+    const char *order; /* of rows that are read since a time; or NULL */
+} statements[] = {
+    {INFO, HAS(SESSION), "SELECT * FROM session WHERE id = ?1", NULL},
+    {INFO_2, HAS(SESSION_2), "SELECT * FROM session_v2 WHERE id = ?1", NULL},
+    {MESSAGES, HAS(MESSAGE_WITH_TIME),
+     "SELECT * FROM message WHERE session_id = ?1 ORDER BY time_created, id", NULL},
+    {MESSAGES, HAS(MESSAGE), "SELECT * FROM message WHERE session_id = ?1 ORDER BY id", NULL},
+    {PARTS, HAS(PART_OF_SESSION) | HAS(MESSAGE),
+     "SELECT r.*, m.id IS NULL AS \"\" FROM part r LEFT JOIN message m ON m.id = r.message_id "
+     "WHERE r.session_id = ?1",
+     " ORDER BY r.id"},
+    {PARTS, HAS(PART_OF_SESSION), "SELECT r.* FROM part r WHERE r.session_id = ?1",
+     " ORDER BY r.id"},
+    {PARTS, HAS(PART) | HAS(MESSAGE),
+     "SELECT r.*, m.id IS NULL AS \"\" FROM part r JOIN message m ON m.id = r.message_id "
+     "WHERE m.session_id = ?1",
+     " ORDER BY r.id"},
+    {MESSAGES_2, HAS(MESSAGE_2) | HAS(MESSAGE) | HAS(SESSION_2),
+     ROWS_OF_2 " AND NOT EXISTS (SELECT 1 FROM message m WHERE m.id >= substr(r.id, 1, 16) "
+               "AND m.id <= substr(r.id, 1, 16) || '~' AND m.session_id = r.session_id "
+               "AND substr(m.id, 1, 16) = substr(r.id, 1, 16))",
+     ""},
+    /* Without session_v2 the client is one of version 1, which may keep copies. */
+    {MESSAGES_2, HAS(MESSAGE_2) | HAS(MESSAGE),
+     ROWS_OF_2 " AND NOT EXISTS (SELECT 1 FROM message m WHERE m.session_id = r.session_id)", ""},
+    {MESSAGES_2, HAS(MESSAGE_2), ROWS_OF_2, ""},
+    {TASKS, HAS(TASK), "SELECT * FROM todo WHERE session_id = ?1 ORDER BY position", NULL},
+};
+
 struct wal__session_database {
     struct wal__import *import;
     const char *name; /* path of the file */
@@ -80,9 +141,7 @@ struct wal__session_database {
     bool is_alone; /* opened without a log */
     struct stat stat;
     bool has[TABLES];
-    bool part_has_session; /* the table has that column */
-    bool message_has_time; /* the same */
-    char lack[256];        /* or empty */
+    char lack[256]; /* or empty */
     sqlite3_stmt *queries[QUERIES];
     sqlite3_value *id; /* of the session; NULL: before the first */
     char session[NAME_SIZE];
@@ -243,7 +302,7 @@ static int find_table(struct wal__session_database *database, enum table table)
 
     for (size_t n = 0; code == SQLITE_OK && *has && tables[table].columns[n] != NULL; n++) {
         code = look(database, name, tables[table].columns[n], has);
-        if (code == SQLITE_OK && !*has && table != TASK) {
+        if (code == SQLITE_OK && !*has && !tables[table].is_optional) {
             snprintf(database->lack, sizeof(database->lack),
                      "the database is of another version: table %s has no column %s, and is not "
                      "read",
@@ -260,12 +319,6 @@ static int find_tables(struct wal__session_database *database)
     for (size_t i = 0; code == SQLITE_OK && i < TABLES; i++) {
         code = find_table(database, (enum table)i);
     }
-    if (code == SQLITE_OK && database->has[PART]) {
-        code = look(database, "part", "session_id", &database->part_has_session);
-    }
-    if (code == SQLITE_OK && database->has[MESSAGE]) {
-        code = look(database, "message", "time_created", &database->message_has_time);
-    }
     if (code == SQLITE_OK && database->has[SESSION_2] && !database->has[MESSAGE_2] &&
         database->lack[0] == '\0') {
         snprintf(database->lack, sizeof(database->lack),
@@ -275,122 +328,51 @@ static int find_tables(struct wal__session_database *database)
     return code;
 }
 
-/* Appends to a statement. */
-static void add(char *sql, size_t size, const char *text)
-{
-    size_t used = strlen(sql);
-
-    snprintf(sql + used, size - used, "%s", text);
-}
-
 /* Writes the statement that finds the next session: all that have a row in any table. */
 static void write_next(const struct wal__session_database *database, bool is_from_start, char *sql,
                        size_t size)
 {
-    static const char *const columns[TABLES] = {[SESSION] = "id",
-                                                [SESSION_2] = "id",
-                                                [MESSAGE] = "session_id",
-                                                [MESSAGE_2] = "session_id",
-                                                [PART] = "session_id"};
-    bool is_first = true;
-    char part[200];
+    const bool is_since = database->since_ms > 0;
+    const char *before = is_since ? "SELECT id FROM (" : "SELECT min(id) FROM (";
+    size_t used = 0;
 
-    snprintf(sql, size, database->since_ms > 0 ? "SELECT id FROM (" : "SELECT min(id) FROM (");
     for (size_t i = 0; i < TABLES; i++) {
-        if (!database->has[i] || columns[i] == NULL || (i == PART && !database->part_has_session)) {
+        const char *id = tables[i].session;
+        if (!database->has[i] || id == NULL) {
             continue;
         }
-        if (database->since_ms > 0) {
-            snprintf(part, sizeof(part), "%sSELECT %s AS id FROM %s WHERE time_updated >= ?2",
-                     is_first ? "" : " UNION ", columns[i], tables[i].name);
-        } else {
-            snprintf(part, sizeof(part), "%sSELECT min(%s) AS id FROM %s%s%s%s",
-                     is_first ? "" : " UNION ALL ", columns[i], tables[i].name,
-                     is_from_start ? "" : " WHERE ", is_from_start ? "" : columns[i],
-                     is_from_start ? "" : " > ?1");
+        used += (size_t)snprintf(sql + used, size - used, "%sSELECT %s%s%s AS id FROM %s", before,
+                                 is_since ? "" : "min(", id, is_since ? "" : ")", tables[i].name);
+        if (is_since || !is_from_start) {
+            used += (size_t)snprintf(sql + used, size - used, " WHERE %s%s",
+                                     is_since ? "time_updated >= ?2" : id, is_since ? "" : " > ?1");
         }
-        add(sql, size, part);
-        is_first = false;
+        before = is_since ? " UNION " : " UNION ALL ";
     }
-    add(sql, size, database->since_ms > 0 ? ") WHERE id IS NOT NULL ORDER BY id" : ")");
-}
-
-/* Writes the statement of a query; empty: the database has no such rows. */
-static void write_sql(const struct wal__session_database *database, enum query query, char *sql,
-                      size_t size)
-{
-    const bool *has = database->has;
-    const char *since = database->since_ms > 0 ? " AND r.time_updated >= ?2" : "";
-    char text[640] = "";
-
-    switch (query) {
-    case FIRST:
-    case NEXT:
-        write_next(database, query == FIRST, sql, size);
-        return;
-    case INFO:
-    case INFO_2:
-        if (has[query == INFO ? SESSION : SESSION_2]) {
-            snprintf(text, sizeof(text), "SELECT * FROM %s WHERE id = ?1",
-                     tables[query == INFO ? SESSION : SESSION_2].name);
-        }
-        break;
-    case MESSAGES:
-        if (has[MESSAGE]) {
-            snprintf(text, sizeof(text),
-                     "SELECT r.* FROM message r WHERE r.session_id = ?1 ORDER BY %sr.id",
-                     database->message_has_time ? "r.time_created, " : "");
-        }
-        break;
-    case PARTS:
-        if (has[PART] && (database->part_has_session || has[MESSAGE])) {
-            snprintf(text, sizeof(text),
-                     "SELECT r.*%s FROM part r%s WHERE %s.session_id = ?1%s ORDER BY r.id",
-                     has[MESSAGE] ? ", m.id IS NULL AS \"\"" : "",
-                     has[MESSAGE] ? database->part_has_session
-                                        ? " LEFT JOIN message m ON m.id = r.message_id"
-                                        : " JOIN message m ON m.id = r.message_id"
-                                  : "",
-                     database->part_has_session ? "r" : "m", since);
-        }
-        break;
-    case MESSAGES_2:
-        if (has[MESSAGE_2]) {
-            snprintf(text, sizeof(text),
-                     "SELECT r.* FROM session_message r WHERE r.session_id = ?1%s", since);
-        }
-        if (has[MESSAGE_2] && has[MESSAGE]) {
-            /* Without session_v2 the client is one of version 1, which may keep copies. */
-            add(text, sizeof(text),
-                has[SESSION_2]
-                    ? " AND NOT EXISTS (SELECT 1 FROM message m WHERE m.id >= substr(r.id, 1, 16) "
-                      "AND m.id <= substr(r.id, 1, 16) || '~' AND m.session_id = r.session_id "
-                      "AND substr(m.id, 1, 16) = substr(r.id, 1, 16))"
-                    : " AND NOT EXISTS (SELECT 1 FROM message m WHERE m.session_id = "
-                      "r.session_id)");
-        }
-        break;
-    case TASKS:
-        if (has[TASK]) {
-            snprintf(text, sizeof(text),
-                     "SELECT * FROM todo WHERE session_id = ?1 ORDER BY position");
-        }
-        break;
-    case QUERIES:
-        break;
-    }
-    snprintf(sql, size, "%s", text);
+    snprintf(sql + used, size - used, is_since ? ") WHERE id IS NOT NULL ORDER BY id" : ")");
 }
 
 static int prepare(struct wal__session_database *database)
 {
+    uint32_t has = 0;
     char sql[1024];
     int code = SQLITE_OK;
 
-    for (size_t i = 0; code == SQLITE_OK && i < QUERIES; i++) {
-        write_sql(database, (enum query)i, sql, sizeof(sql));
-        if (sql[0] != '\0') {
-            code = sqlite3_prepare_v2(database->db, sql, -1, &database->queries[i], NULL);
+    for (size_t i = 0; i < TABLES; i++) {
+        has |= database->has[i] ? HAS(i) : 0;
+    }
+    for (size_t i = FIRST; code == SQLITE_OK && i <= NEXT; i++) {
+        write_next(database, i == FIRST, sql, sizeof(sql));
+        code = sqlite3_prepare_v2(database->db, sql, -1, &database->queries[i], NULL);
+    }
+    for (size_t i = 0; code == SQLITE_OK && i < sizeof(statements) / sizeof(statements[0]); i++) {
+        const char *order = statements[i].order;
+        sqlite3_stmt **query = &database->queries[statements[i].query];
+        if (*query == NULL && (statements[i].needs & ~has) == 0) {
+            snprintf(sql, sizeof(sql), "%s%s%s", statements[i].sql,
+                     order != NULL && database->since_ms > 0 ? " AND r.time_updated >= ?2" : "",
+                     order != NULL ? order : "");
+            code = sqlite3_prepare_v2(database->db, sql, -1, query, NULL);
         }
     }
     return code;
@@ -565,13 +547,19 @@ static bool put(void *ctx, const void *data, size_t size)
     return wal__buf_append(ctx, data, size) == WAL_OK;
 }
 
+/* Returns when the row was changed; 0: the table does not say. */
+static int64_t time_updated(sqlite3_stmt *row)
+{
+    int column = column_of(row, "time_updated");
+
+    return column >= 0 ? sqlite3_column_int64(row, column) : 0;
+}
+
 static void note_time(struct wal__session_database *database, sqlite3_stmt *row)
 {
-    struct wal__import *import = database->import;
-    int column = column_of(row, "time_updated");
-    int64_t ms = column >= 0 ? sqlite3_column_int64(row, column) : 0;
+    int64_t *latest = &database->import->updated_ms;
 
-    import->updated_ms = ms > import->updated_ms ? ms : import->updated_ms;
+    *latest = time_updated(row) > *latest ? time_updated(row) : *latest;
 }
 
 /* Writes a column's value: a number, JSON, or a text. */
@@ -742,7 +730,6 @@ static int find_info(struct wal__session_database *database, sqlite3_stmt **row)
     int second = begin(database, INFO_2);
     sqlite3_stmt *rows[] = {database->queries[INFO], database->queries[INFO_2]};
     int64_t times[2] = {0, 0};
-    int columns[2];
 
     *row = NULL;
     if (first != SQLITE_ROW && first != SQLITE_DONE) {
@@ -753,8 +740,7 @@ static int find_info(struct wal__session_database *database, sqlite3_stmt **row)
     }
     for (size_t i = 0; i < 2; i++) {
         if ((i == 0 ? first : second) == SQLITE_ROW) {
-            columns[i] = column_of(rows[i], "time_updated");
-            times[i] = columns[i] >= 0 ? sqlite3_column_int64(rows[i], columns[i]) : 0;
+            times[i] = time_updated(rows[i]);
             note_time(database, rows[i]);
         }
     }
@@ -775,13 +761,6 @@ static const char *copy_column(struct wal__session_database *database, sqlite3_s
 
     return text.size > 0 ? wal__string_copy(arena, wal__json_quote(arena, slice), WAL__STRING_MAX)
                          : NULL;
-}
-
-static int64_t time_updated(sqlite3_stmt *row)
-{
-    int column = column_of(row, "time_updated");
-
-    return column >= 0 ? sqlite3_column_int64(row, column) : 0;
 }
 
 static const char *copy_time(struct wal__session_database *database, sqlite3_stmt *row)
@@ -903,15 +882,6 @@ static void put_id(struct wal__json_out *out, sqlite3_stmt *row, const char *col
     }
 }
 
-/* Whether the row was not changed since the time from which on rows count. */
-static bool is_known_row(const struct wal__session_database *database, sqlite3_stmt *row)
-{
-    int column = column_of(row, "time_updated");
-
-    return database->rows_since_ms > 0 && column >= 0 &&
-           sqlite3_column_int64(row, column) < database->rows_since_ms;
-}
-
 /* Passes a message or a part: the object of its data, with its ids. A message whose file is not
  * after those before it has its position. */
 static enum wal_status pass_row(struct wal__session_database *database, enum query query,
@@ -937,8 +907,8 @@ static enum wal_status pass_row(struct wal__session_database *database, enum que
         if (!is_misplaced) {
             memcpy(database->greatest, name, sizeof(name));
         }
-        if (is_known_row(database, row)) {
-            return WAL_OK;
+        if (time_updated(row) < database->rows_since_ms) {
+            return WAL_OK; /* it is known */
         }
     }
     if (query == PARTS) {

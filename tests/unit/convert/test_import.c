@@ -658,10 +658,9 @@ KIT_TEST(import_report__issues_of_damaged_lines)
 /* -------------------------------------------------------------- memory --- */
 
 /* Fails every allocation in turn; what was imported then is completed. */
-static void check_without_memory(const char *path, uint64_t sessions)
+static void check_store_without_memory(struct wal_store *store, const char *path, uint64_t sessions)
 {
     const struct wal_slice paths[] = {kit_text(path)};
-    struct wal_store *store = kit_open(NULL, WAL_OPEN_MEMORY);
     struct wal_import_result result;
     enum wal_status status = WAL_ENOMEM;
     struct faulty_heap heap;
@@ -678,6 +677,13 @@ static void check_without_memory(const char *path, uint64_t sessions)
         assert_int_equal(result.failed, 0);
     }
     assert_int_equal(result.sessions, sessions);
+}
+
+static void check_without_memory(const char *path, uint64_t sessions)
+{
+    struct wal_store *store = kit_open(NULL, WAL_OPEN_MEMORY);
+
+    check_store_without_memory(store, path, sessions);
     kit_close(store);
 }
 
@@ -692,6 +698,30 @@ KIT_TEST(import_memory__every_allocation_of_a_copy)
     write_copy("t/a.jsonl", "origin", 20);
     write_rows("t/b.jsonl", "origin", 1, 20);
     check_without_memory("t", 2);
+}
+
+/* What OpenCode added to a session that was exported to it. */
+KIT_TEST(import_memory__every_allocation_of_what_was_gone_on_with)
+{
+    struct wal_store *store = kit_open(NULL, WAL_OPEN_MEMORY);
+    struct wal_session *session = kit_create(store, "one");
+    FILE *file = fopen("back.json", "we");
+
+    assert_non_null(file);
+    fprintf(file, "{\"info\":{\"id\":\"ses_1\",\"title\":\"Edited\",\"metadata\":{"
+                  "\"agentwal\":\"one\",\"agentwalAs\":\"ses_1\"}},\"messages\":[");
+    for (int i = 0; i < 3; i++) {
+        fprintf(file,
+                "%s{\"info\":{\"id\":\"msg_00000000000%dAAAAAAAAAAAAAA\",\"role\":\"user\"},"
+                "\"parts\":[{\"type\":\"text\",\"text\":\"%d\"}]}",
+                i > 0 ? "," : "", i, i);
+    }
+    fprintf(file, "]}");
+    assert_int_equal(fclose(file), 0);
+    check_store_without_memory(store, "back.json", 1);
+    assert_int_equal(count_durable(store, "one"), 3);
+    wal_session_close(session);
+    kit_close(store);
 }
 
 KIT_TEST(import_memory__every_allocation_of_directories)

@@ -112,7 +112,7 @@ static const struct wal__client clients[] = {
         .writes = "storage/session, message, part",
         .resume = "opencode -s %s",
         .tests = {"unit/convert/test_import_clients", "unit/model/test_model_opencode",
-                  "cli/convert/opencode_database"},
+                  "cli/convert/opencode_database", "cli/convert/opencode_program"},
     },
     {
         .name = "Kilo",

@@ -168,13 +168,16 @@ def check_import(folder):
                 "sessionId": "line", "cwd": "/srv", "timestamp": "2026-02-03T09:00:0%dZ" % at,
                 "message": {"role": "user", "content": text}}) + "\n")
     store = Store(folder, "imported")
+    store.run("create", "--id", "old")
+    store.append("old", [say("o1", "of before: " + KEY)])
     store.run("import", "--redact-secrets", "--follow", path, code=2)
     if "redacted 1 entry" not in store.run("import", "--redact-secrets", path).stderr:
         fail("an import does not say what it redacted")
     text = store.run("cat", "line", "--all").stdout
     if TOKEN in text or "fine" not in text:
         fail("an import: " + text)
-    if "redacted" in store.run("import", "--redact-secrets", path).stderr:
+    if "redacted" in store.run("import", "--redact-secrets", path).stderr or \
+            KEY not in store.run("cat", "old").stdout:
         fail("an import redacts what is not new")
 
 

@@ -481,12 +481,12 @@ static bool is_upper(const char *name, size_t size)
 }
 
 /* Whether a value may be a secret and not the name of a place that has it: $NAME, ${...}, $(...),
- * <NAME>, %NAME%, ***, an ellipsis, /a/path. */
+ * <NAME>, %NAME%, ***, [hidden], an ellipsis, /a/path. */
 static bool is_literal(const char *value, size_t size)
 {
     const struct rest rest = {value, size};
 
-    if (size == 0 || value[0] == '<' || value[0] == '*' ||
+    if (size == 0 || strchr("<*[", value[0]) != NULL ||
         memmem(value, size < PROBE_SIZE ? size : PROBE_SIZE, "\xe2\x80\xa6", 3) != NULL ||
         (size >= 2 && value[0] == '%' && value[size - 1] == '%')) {
         return false;

@@ -304,6 +304,24 @@ KIT_TEST(secrets__long_values_are_found_whole)
     }
 }
 
+/* What was left out once has no secrets. */
+KIT_TEST(secrets__struck_texts_have_none)
+{
+    static const char text[] = "{\"a\":\"TOKEN=q8Zr2Lx0 now\",\"b\":\"cookie: sid=q8Zr2Lx0\","
+                               "\"password\":\"q8Zr2Lx0\",\"u\":\"a://b:q8Zr2Lx0@c\"}";
+    uint64_t *counts = cli_alloc(rules()->name_count * sizeof(counts[0]));
+    struct wal__buf once = {.data = NULL};
+    struct wal__buf twice = {.data = NULL};
+
+    assert_int_equal(secrets_strike_json(rules(), cli_slice(text), counts, &once), 4);
+    assert_null(memmem(once.data, once.size, "q8Z", 3));
+    assert_int_equal(
+        secrets_strike_json(rules(), (struct wal_slice){once.data, once.size}, counts, &twice), 0);
+    free(once.data);
+    free(twice.data);
+    free(counts);
+}
+
 /* --- any bytes -------------------------------------------------------------------- */
 
 enum { HOSTILE_SIZE = 1 << 20 };

@@ -60,7 +60,8 @@ static const struct wal__client clients[] = {
         .reads = "rollouts, tagged and untagged (2025), also compressed (`.jsonl.zst`)",
         .writes = "sessions/YYYY/MM/DD/rollout-TIME-ID.jsonl",
         .resume = "codex resume %s",
-        .tests = {"unit/convert/test_import_clients", "unit/model/test_model_codex", "cli/adopt"},
+        .tests = {"unit/convert/test_import_clients", "unit/model/test_model_codex", "cli/adopt",
+                  "cli/convert/codex_program"},
     },
     {
         .name = "pi",

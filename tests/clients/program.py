@@ -24,6 +24,10 @@ class Model(http.server.BaseHTTPRequestHandler):
     def log_message(self, *_):
         pass
 
+    def do_GET(self):  # pylint: disable=invalid-name
+        """Codex asks for a socket, and does without."""
+        self.send_error(426)
+
     def do_POST(self):  # pylint: disable=invalid-name
         size = int(self.headers.get("Content-Length") or 0)
         asked = json.loads(self.rfile.read(size) or b"{}")
@@ -41,6 +45,12 @@ class Model(http.server.BaseHTTPRequestHandler):
             {"type": "message_delta", "delta": {"stop_reason": "end_turn"},
              "usage": {"output_tokens": 1}},
             {"type": "message_stop"})
+        if self.path.endswith("/responses"):  # the interface of OpenAI; else Anthropic's
+            events = ({"type": "response.created", "response": {"id": message["id"]}},
+                      {"type": "response.output_item.done", "item": {
+                          **message, "content": [{"type": "output_text", "text": ANSWER}]}},
+                      {"type": "response.completed", "response": {
+                          "id": message["id"], "usage": {**message["usage"], "total_tokens": 2}}})
         body = "".join("event: %s\ndata: %s\n\n" % (one["type"], json.dumps(one))
                        for one in events).encode()
         if not asked.get("stream"):

@@ -425,17 +425,24 @@ static enum wal_status create_session(struct session_dir_target *target, struct 
     return status;
 }
 
-/* Opens the session that was exported to the client as the group. */
+/* Opens the session that was exported to the client as the group, if it is the one of that id. */
 static enum wal_status open_origin(struct session_dir_target *target, struct wal_error *error)
 {
     struct wal__import *import = target->dir->import;
-    enum wal_status status = wal_session_open(
-        import->store, wal__slice_from_text(target->group->origin), &target->session, error);
+    const struct wal__session_dir_group *group = target->group;
+    enum wal_status status = wal_session_open(import->store, wal__slice_from_text(group->origin),
+                                              &target->session, error);
 
-    target->is_origin = true;
-    return status == WAL_OK
-               ? wal__session_turns_open(import, target->session, false, &target->turns, error)
-               : status;
+    if (status == WAL_OK) {
+        status = wal__session_turns_open(import, target->session, group->id, false, &target->turns,
+                                         error);
+    }
+    target->is_origin = target->turns != NULL;
+    if (status == WAL_OK && !target->is_origin) {
+        wal_session_close(target->session);
+        target->session = NULL;
+    }
+    return status;
 }
 
 /* Finds what was exported of the session's entries to the client from which it was imported. */
@@ -449,8 +456,8 @@ static enum wal_status open_turns(struct session_dir_target *target, struct wal_
         status = wal__session_items_count(target->session, 0, 0, &entries, error);
     }
     return status == WAL_OK && entries > 0
-               ? wal__session_turns_open(target->dir->import, target->session, true, &target->turns,
-                                         error)
+               ? wal__session_turns_open(target->dir->import, target->session, target->group->id,
+                                         true, &target->turns, error)
                : status;
 }
 

@@ -133,9 +133,19 @@ static enum wal_status read_items(struct wal__session_turns *turns, struct wal_e
     return status == WAL_OK ? wal__import_check_memory(turns->import, error) : status;
 }
 
+/* Whether the session is exported as the client's session of that id. */
+static bool is_exported_as(const struct wal__session_turns *turns, const char *id)
+{
+    const char *path = wal__opencode_write_ops.path(&turns->snapshot.session, 0, turns->arena);
+    const char *name = path != NULL ? strrchr(path, '/') + 1 : "";
+    size_t size = strlen(id);
+
+    return strncmp(name, id, size) == 0 && strcmp(name + size, ".json") == 0;
+}
+
 enum wal_status wal__session_turns_open(struct wal__import *import, struct wal_session *session,
-                                        bool is_own, struct wal__session_turns **turns,
-                                        struct wal_error *error)
+                                        const char *id, bool is_own,
+                                        struct wal__session_turns **turns, struct wal_error *error)
 {
     const struct wal_entry_cursor_options options = {.struct_size = sizeof(options),
                                                      .flags = WAL_ENTRY_CURSOR_DELTAS |
@@ -156,6 +166,11 @@ enum wal_status wal__session_turns_open(struct wal__import *import, struct wal_s
     opened->taken.arena = opened->arena;
     status =
         wal__session_snapshot_read(&opened->snapshot, import->heap, import->store, session, error);
+    if (status == WAL_OK && !is_exported_as(opened, id)) {
+        wal__session_turns_close(opened);
+        *turns = NULL;
+        return wal__import_check_memory(import, error);
+    }
     if (status == WAL_OK) {
         status = read_items(opened, error);
     }

@@ -14,10 +14,12 @@
 
 struct wal__session_turns;
 
-/* Reads the items of the session; is_own: its documents were imported from the client. The caller
- * closes *turns. */
+/* Reads the items of the session, which the client has as `id`; *turns is NULL if it is exported
+ * under another id. is_own: its documents were imported from the client. The caller closes
+ * *turns. */
 enum wal_status wal__session_turns_open(struct wal__import *import, struct wal_session *session,
-                                        bool is_own, struct wal__session_turns **turns,
+                                        const char *id, bool is_own,
+                                        struct wal__session_turns **turns,
                                         struct wal_error *error) WAL_MUST_USE;
 void wal__session_turns_close(struct wal__session_turns *turns);
 

@@ -446,15 +446,24 @@ def exported_and_not_there():
     made.home.imports()
     assert [text for _, text in made.home.shown(made.client)] == [
         "Count in cents.", "Cents.", "In the client."]
+    # So has one with another session of that id.
+    made.home.store = os.path.join(made.home.home, "third")
+    made.home.run("init")
+    made.home.run("append", "--create", "--user", "Of this store.", "one")
+    made.home.imports()
+    assert [text for _, text in made.home.shown(made.client)] == [
+        "Count in cents.", "Cents.", "In the client."]
+    assert [text for _, text in made.home.shown("one")] == ["Of this store."]
     made.home.store = store
     made.db.close()
     made = GoneOn("deleted")
     made.make()
     made.give()
     made.go_on("In the client.")
+    fork = made.db.session(5, metadata=json.dumps(made.export()["info"]["metadata"]))
     made.home.run("delete", "one")
     assert b"trash" in made.home.imports().stdout
-    assert made.home.sessions() == {}
+    assert list(made.home.sessions()) == [fork]
     made.home.run("undelete", "one")
     made.home.run("delete", "--erase", "one")
     made.home.imports()

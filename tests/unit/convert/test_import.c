@@ -703,13 +703,16 @@ KIT_TEST(import_memory__every_allocation_of_a_copy)
 /* What OpenCode added to a session that was exported to it. */
 KIT_TEST(import_memory__every_allocation_of_what_was_gone_on_with)
 {
+    static const char id[] = "ses_000000000000AAAAAAAAAAAAAA";
     struct wal_store *store = kit_open(NULL, WAL_OPEN_MEMORY);
-    struct wal_session *session = kit_create(store, "one");
+    struct wal_session *session = kit_create(store, id);
     FILE *file = fopen("back.json", "we");
 
     assert_non_null(file);
-    fprintf(file, "{\"info\":{\"id\":\"ses_1\",\"title\":\"Edited\",\"metadata\":{"
-                  "\"agentwal\":\"one\",\"agentwalAs\":\"ses_1\"}},\"messages\":[");
+    fprintf(file,
+            "{\"info\":{\"id\":\"%s\",\"title\":\"Edited\",\"metadata\":{\"agentwal\":\"%s\","
+            "\"agentwalAs\":\"%s\"}},\"messages\":[",
+            id, id, id);
     for (int i = 0; i < 3; i++) {
         fprintf(file,
                 "%s{\"info\":{\"id\":\"msg_00000000000%dAAAAAAAAAAAAAA\",\"role\":\"user\"},"
@@ -719,7 +722,7 @@ KIT_TEST(import_memory__every_allocation_of_what_was_gone_on_with)
     fprintf(file, "]}");
     assert_int_equal(fclose(file), 0);
     check_store_without_memory(store, "back.json", 1);
-    assert_int_equal(count_durable(store, "one"), 3);
+    assert_int_equal(count_durable(store, id), 3);
     wal_session_close(session);
     kit_close(store);
 }

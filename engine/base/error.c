@@ -207,7 +207,8 @@ void wal__assert_failed(const char *condition, const char *file, int line)
     X(WAL_ECLOSED, "The store of the handle was closed.")                          \
     X(WAL_ETRASHED, "The session is in the trash; undelete it first.")             \
     X(WAL_EREMOTE, "The remote failed or did not answer.")                         \
-    X(WAL_EFENCED, "Another writer has taken over.")
+    X(WAL_EFENCED, "Another writer has taken over.")                               \
+    X(WAL_EKEY, "The key does not open the store.")
 
 const char *wal_status_text(int32_t status)
 {

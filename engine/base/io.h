@@ -245,6 +245,7 @@ void wal__random_bytes(struct wal__random *random, const struct wal__io *io, voi
 enum { WAL__PATH_MAX = 4096 };
 
 struct wal__time_cache;
+struct wal__keyring;
 
 struct wal__env {
     const struct wal__heap *heap;
@@ -258,6 +259,7 @@ struct wal__env {
     bool has_shadows; /* ID.next is in place of ID.seg (SPEC.md 3.11) */
     bool use_pread;   /* read by pread instead of maps: WAL_OPEN_PREAD */
     uint32_t lock_timeout_ms;
+    struct wal__keyring *keyring; /* of an encrypted store (SPEC.md 8); null: it is not */
 };
 
 /* Writes the path of a file of the store. In io.c. */

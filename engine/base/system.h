@@ -133,6 +133,11 @@ int64_t wal__system_clock_ns(enum wal__system_clock clock);
 
 void wal__system_random(void *data, size_t size);
 
+/* Zeroed memory for secrets: as far as the system allows not swapped, and not in core files; NULL
+ * without memory. The caller clears it before it frees it. */
+void *wal__system_secret_alloc(size_t size);
+void wal__system_secret_free(void *at, size_t size);
+
 /* --- descriptors -------------------------------------------------------- */
 
 /* Each is close-on-exec, and does not block. An event is a count, which starts at 0 or 1. Writing

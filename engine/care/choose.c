@@ -46,12 +46,13 @@ static enum wal_status compact_input_open(struct wal__core *core, struct wal__se
     memset(input, 0, sizeof(*input));
     input->segment = segment;
     if (segment->sealed) {
-        status = wal__index_read_sealed(segment, &bytes);
+        status = wal__index_read_sealed(segment, &bytes, &input->slot.owned);
         if (status == WAL_OK && wal__index_decode(bytes, &input->slot.index) != WAL__FMT_OK) {
             status = WAL_ENOTFOUND;
         }
     }
     if (status == WAL_ENOTFOUND) {
+        wal__index_slot_deinit(&core->env, &input->slot);
         status = wal__index_slot_open(&core->env, segment->id, core->log.uuid, &input->slot);
     }
     if (status == WAL_ENOTFOUND) {

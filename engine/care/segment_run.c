@@ -108,13 +108,27 @@ static enum wal_status extend(struct wal__segment_writer *writer, uint64_t size,
 
 /* --- frames and groups -------------------------------------------------- */
 
-/* Encodes the header of a frame whose payload is in place. */
-static void seal_frame(struct wal__segment_writer *writer, struct wal__frame *frame,
-                       uint64_t offset, uint8_t *at)
+/* Encodes the header of a frame whose payload is in place, with room for what encryption adds. */
+static enum wal_status encode_frame(struct wal__segment_writer *writer, struct wal__frame *frame,
+                                    uint64_t offset, uint8_t *at)
 {
+    if (wal__encrypt_covers(&writer->header, frame->type)) {
+        return wal__encrypt_frame(writer->env->keyring, &writer->cipher, &writer->header, offset,
+                                  frame, at + WAL__FRAME_SIZE, at);
+    }
     wal__frame_encode(frame, writer->header.salt, offset, at);
+    return WAL_OK;
+}
+
+/* The same of a frame of a group. */
+static enum wal_status seal_frame(struct wal__segment_writer *writer, struct wal__frame *frame,
+                                  uint64_t offset, uint8_t *at)
+{
+    enum wal_status status = encode_frame(writer, frame, offset, at);
+
     writer->chain = wal__frame_chain_crc(writer->chain, frame);
     writer->commit.frame_count++;
+    return status;
 }
 
 static enum wal_status add_frame(struct wal__segment_writer *writer, uint8_t type,
@@ -129,7 +143,7 @@ static enum wal_status add_frame(struct wal__segment_writer *writer, uint8_t typ
     if (status == WAL_OK) {
         memcpy(at + WAL__FRAME_SIZE, payload.data, payload.size);
         frame.data_crc = wal__crc32(0, payload.data, payload.size);
-        seal_frame(writer, &frame, offset, at);
+        status = seal_frame(writer, &frame, offset, at);
     }
     return status;
 }
@@ -187,6 +201,7 @@ enum wal_status wal__segment_writer_open(struct wal__segment_writer *writer,
     writer->header.group_align = WAL__BLOCK_ALIGN;
     writer->header.rewrite.raw_size = 0;
     io->random(io->ctx, &writer->header.salt, sizeof(writer->header.salt));
+    wal__encrypt_header(env->keyring, &writer->header);
     writer->block_size = block_size;
     writer->level = level;
     writer->chain = open.chain;
@@ -221,6 +236,7 @@ static enum wal_status end_block(struct wal__segment_writer *writer, struct wal_
     struct wal__span raw = {writer->records.data, writer->records.size};
     uint64_t offset = next_offset(writer);
     struct wal__frame frame = {.session = writer->session};
+    const uint32_t added = wal__encrypt_overhead(&writer->header);
     enum wal_status status;
     uint64_t room;
     uint64_t used;
@@ -230,16 +246,19 @@ static enum wal_status end_block(struct wal__segment_writer *writer, struct wal_
         return WAL_OK;
     }
     WAL__ASSERT(offset % WAL__BLOCK_ALIGN == 0);
-    room = WAL__FRAME_SIZE + wal__block_payload_size((uint32_t)raw.size);
+    room = WAL__FRAME_SIZE + wal__block_payload_size((uint32_t)raw.size, added) + added;
     status = extend(writer, room, &at, error);
     if (status != WAL_OK) {
         return status;
     }
-    wal__block_encode(raw, writer->record_count, writer->level, &frame, at + WAL__FRAME_SIZE);
-    used = wal__frame_total_size(frame.stored_size);
+    wal__block_encode(raw, writer->record_count, writer->level, added, &frame,
+                      at + WAL__FRAME_SIZE);
+    used = wal__frame_total_size(frame.stored_size + added);
     WAL__ASSERT(used <= room && used % WAL__BLOCK_ALIGN == 0);
     writer->pending.size -= room - used;
-    seal_frame(writer, &frame, offset, at);
+    if (seal_frame(writer, &frame, offset, at) != WAL_OK) {
+        return wal__no_memory(error);
+    }
     writer->records.size = 0;
     writer->record_count = 0;
     wal__throttle_yield(writer->throttle);
@@ -315,15 +334,17 @@ static enum wal_status add_index(struct wal__segment_writer *writer, struct wal_
     uint8_t *at;
 
     if (status == WAL_OK) {
-        status = extend(writer, wal__frame_total_size(frame.stored_size), &at, error);
+        status = extend(
+            writer,
+            wal__frame_total_size(frame.stored_size + wal__encrypt_overhead(&writer->header)), &at,
+            error);
     }
     if (status != WAL_OK) {
         return status;
     }
     memcpy(at + WAL__FRAME_SIZE, index.data, index.size);
     frame.data_crc = wal__crc32(0, index.data, index.size);
-    wal__frame_encode(&frame, writer->header.salt, writer->end, at);
-    return WAL_OK;
+    return encode_frame(writer, &frame, writer->end, at) == WAL_OK ? WAL_OK : wal__no_memory(error);
 }
 
 /* SEAL and trailer; sets the capacity. */
@@ -396,6 +417,7 @@ void wal__segment_writer_close(struct wal__segment_writer *writer, bool keep)
     }
     wal__buf_deinit(&writer->pending);
     wal__buf_deinit(&writer->records);
+    wal__cipher_deinit(&writer->cipher);
 }
 
 /* --- reading back --------------------------------------------------------- */
@@ -405,6 +427,9 @@ struct verify {
     const struct wal__segment_run_client *client;
     const uint8_t *map;
     struct wal__buf records;
+    struct wal__cipher cipher;
+    struct wal__buf plain;  /* a block that was decrypted */
+    struct wal__buf index;  /* INDEX, that was */
     enum wal_status status; /* WAL_ENOMEM stops the scan */
 };
 
@@ -413,6 +438,18 @@ static const uint8_t *fetch(void *ctx, uint64_t offset, uint64_t size)
     const struct verify *verify = ctx;
 
     return offset + size <= verify->writer->header.capacity ? verify->map + offset : NULL;
+}
+
+/* Decrypts a frame where the file is encrypted. */
+static bool decrypt(struct verify *verify, uint64_t offset, struct wal__frame *frame,
+                    struct wal__buf *plain, const uint8_t **payload)
+{
+    const struct wal__segment_writer *writer = verify->writer;
+    const enum wal_status status = wal__decrypt_payload(
+        writer->env->keyring, &verify->cipher, &writer->header, offset, frame, plain, payload);
+
+    verify->status = status == WAL_ENOMEM ? status : verify->status;
+    return status == WAL_OK;
 }
 
 static bool verify_block(struct verify *verify, const struct wal__frame *frame, uint64_t offset,
@@ -457,16 +494,20 @@ static bool verify_range(void *ctx, const struct wal__scan_range *range)
     uint64_t salt = verify->writer->header.salt;
 
     for (uint64_t at = 0; at < range->size;) {
+        const uint8_t *payload = range->bytes + at + WAL__FRAME_SIZE;
+        const uint64_t offset = range->offset + at;
         struct wal__frame frame;
 
-        if (wal__frame_decode(range->bytes + at, range->size - at, salt, range->offset + at,
-                              &frame) != WAL__FMT_OK ||
-            (frame.type == WAL__FRAME_BLOCK &&
-             !verify_block(verify, &frame, range->offset + at,
-                           range->bytes + at + WAL__FRAME_SIZE))) {
+        if (wal__frame_decode(range->bytes + at, range->size - at, salt, offset, &frame) !=
+            WAL__FMT_OK) {
             return false;
         }
         at += wal__frame_total_size(frame.stored_size);
+        if (frame.type == WAL__FRAME_BLOCK &&
+            (!decrypt(verify, offset, &frame, &verify->plain, &payload) ||
+             !verify_block(verify, &frame, offset, payload))) {
+            return false;
+        }
         wal__throttle_yield(verify->writer->throttle);
     }
     return true;
@@ -479,8 +520,8 @@ static bool verify_ends(struct verify *verify)
     const uint64_t trailer_at = writer->header.capacity - WAL__TRAILER_SIZE;
     struct wal__segment_header header;
     struct wal__trailer trailer;
+    const uint8_t *payload;
     struct wal__frame frame;
-    struct wal__span index;
 
     if (wal__segment_header_decode(verify->map, &header) != WAL__FMT_OK ||
         wal__segment_header_copies(verify->map) != 2 || header.salt != writer->header.salt ||
@@ -494,9 +535,10 @@ static bool verify_ends(struct verify *verify)
         frame.type != WAL__FRAME_INDEX) {
         return false;
     }
-    index.data = verify->map + trailer.index_offset + WAL__FRAME_SIZE;
-    index.size = frame.stored_size;
-    return verify->client->check_index(verify->client->ctx, index);
+    payload = verify->map + trailer.index_offset + WAL__FRAME_SIZE;
+    return decrypt(verify, trailer.index_offset, &frame, &verify->index, &payload) &&
+           verify->client->check_index(verify->client->ctx,
+                                       (struct wal__span){payload, frame.stored_size});
 }
 
 static bool verify_map(struct verify *verify, struct wal__scan_result *facts)
@@ -536,6 +578,8 @@ enum wal_status wal__segment_writer_verify(const struct wal__segment_writer *wri
         return wal__no_memory(error);
     }
     wal__buf_init(&verify.records, env->heap);
+    wal__buf_init(&verify.plain, env->heap);
+    wal__buf_init(&verify.index, env->heap);
     status = wal__mapped_file_open(env, writer->path, &mapped, error);
     if (status == WAL_OK) {
         int err = 0;
@@ -554,6 +598,9 @@ enum wal_status wal__segment_writer_verify(const struct wal__segment_writer *wri
         wal__mapped_file_close(env, &mapped);
     }
     wal__buf_deinit(&verify.records);
+    wal__buf_deinit(&verify.plain);
+    wal__buf_deinit(&verify.index);
+    wal__cipher_deinit(&verify.cipher);
     wal__heap_free(env->heap, facts);
     return status;
 }

@@ -104,6 +104,7 @@ struct wal__segment_writer {
     int level;              /* of compression; 0: none */
     uint64_t end;           /* of the last group, once it is written */
     uint64_t commit_offset; /* of its COMMIT */
+    struct wal__cipher cipher;
 };
 
 /* Creates the file; replaces one of its name. `directory` is "log" or "pack". block_size: bytes of

@@ -139,8 +139,10 @@ enum wal_status {
     WAL_ETRASHED = -34,    /* the session is in the trash: undelete it first */
     WAL_EREMOTE = -35,     /* the remote failed or did not answer: the outcome
                             * is unknown. Retry; the store is as it was */
-    WAL_EFENCED = -36      /* another writer has taken over what this one wrote
+    WAL_EFENCED = -36,     /* another writer has taken over what this one wrote
                             * to: nothing more is acknowledged there */
+    WAL_EKEY = -37         /* the store is encrypted and this key does not open
+                            * it, or a key was given for one that is not */
 };
 
 /* Bytes or text without a terminator. */
@@ -241,23 +243,41 @@ enum wal_durability {
 };
 
 enum wal_open_flag {
-    WAL_OPEN_CREATE = 1u << 0,     /* create the store if there is none */
-    WAL_OPEN_EXCLUSIVE = 1u << 1,  /* with CREATE: fail if there is one */
-    WAL_OPEN_READ_ONLY = 1u << 2,  /* write nothing and keep no lock; follow
+    WAL_OPEN_CREATE = 1u << 0,       /* create the store if there is none */
+    WAL_OPEN_EXCLUSIVE = 1u << 1,    /* with CREATE: fail if there is one */
+    WAL_OPEN_READ_ONLY = 1u << 2,    /* write nothing and keep no lock; follow
                                     * the processes that write, if any did
                                     * when the store was opened */
-    WAL_OPEN_STRICT = 1u << 3,     /* fail where recovery cannot decide */
-    WAL_OPEN_NETWORK_FS = 1u << 4, /* permit a network file system, and one
+    WAL_OPEN_STRICT = 1u << 3,       /* fail where recovery cannot decide */
+    WAL_OPEN_NETWORK_FS = 1u << 4,   /* permit a network file system, and one
                                     * that ignores syncs */
-    WAL_OPEN_PREAD = 1u << 5,      /* read with pread(2) instead of maps: a bad
+    WAL_OPEN_PREAD = 1u << 5,        /* read with pread(2) instead of maps: a bad
                                     * sector is WAL_EIO, not a signal */
-    WAL_OPEN_NOOP = 1u << 6,       /* persistence off: a store in memory that
+    WAL_OPEN_NOOP = 1u << 6,         /* persistence off: a store in memory that
                                     * keeps its sessions, and nothing that is
                                     * added to them (SPEC.md 5.11) */
-    WAL_OPEN_MEMORY = 1u << 7      /* an empty store of this process in memory,
+    WAL_OPEN_MEMORY = 1u << 7,       /* an empty store of this process in memory,
                                     * without a name on disk: full behaviour,
                                     * dropped when it is closed. Uses /proc, and
                                     * a descriptor per segment (SPEC.md 5.11) */
+    WAL_OPEN_KEY_IF_NEEDED = 1u << 8 /* options->key is not refused by a store
+                                      * that is not encrypted */
+};
+
+/* What a key of a store is made of (SPEC.md, Encryption). */
+enum wal_key_kind {
+    WAL_KEY_SECRET = 1,    /* 16 to 4,096 bytes that cannot be guessed */
+    WAL_KEY_PASSPHRASE = 2 /* 1 to 4,096 bytes that a person knows: opening
+                            * takes a third of a second and 128 MiB */
+};
+
+/* A key that opens an encrypted store. The library copies nothing of it beyond the call. */
+struct wal_key {
+    uint32_t struct_size;
+    uint32_t kind; /* enum wal_key_kind */
+    struct wal_slice bytes;
+    struct wal_slice label; /* for people, at most 32 bytes; of a key that is
+                             * added to the store */
 };
 
 struct wal_open_options {
@@ -274,6 +294,8 @@ struct wal_open_options {
                                * others can be read, and refuse writes with
                                * WAL_ESCHEMA. 0: not checked */
     uint32_t reserved;
+    const struct wal_key *key; /* opens an encrypted store; makes a store that
+                                * is created an encrypted one. Null: none */
 };
 
 /* What recovery found at the end of the log (SPEC.md, Recovery). */
@@ -329,7 +351,7 @@ struct wal_store_info {
  * *store with wal_close.
  *
  * Threads: any. Errors: WAL_ENOTSTORE, WAL_EEXISTS, WAL_EVERSION, WAL_ECORRUPT, WAL_ETORN,
- * WAL_ELOCKED, WAL_ENETWORK; WAL_ENOSPACE when creating. SPEC.md, Recovery.
+ * WAL_ELOCKED, WAL_ENETWORK, WAL_EKEY; WAL_ENOSPACE when creating. SPEC.md, Recovery.
  */
 WAL_API WAL_MUST_USE enum wal_status wal_open(const char *path,
                                               const struct wal_open_options *options,

@@ -28,8 +28,9 @@ enum {
 
 static const uint8_t padding[4096];
 
-void wal__group_init(struct wal__group *group, const struct wal__log *log)
+void wal__group_init(struct wal__group *group, struct wal__log *log)
 {
+    wal__heap_arena_reset(&log->encrypted);
     memset(group, 0, sizeof(*group));
     wal__buf_init(&group->iov, log->env->heap);
     group->chain = log->chain;
@@ -70,19 +71,39 @@ static enum wal_status add_bytes(struct wal__group *group, const void *bytes, ui
     return WAL_OK;
 }
 
-enum wal_status wal__group_add(struct wal__group *group, const struct wal__log *log,
+enum wal_status wal__group_add(struct wal__group *group, struct wal__log *log,
                                struct wal__frame *frame, uint8_t *bytes)
 {
+    const struct wal__segment_header *header = &log->tail_segment->header;
+    const uint64_t offset = wal__group_offset(group, log);
+    enum wal_status status = WAL_OK;
+    struct wal__frame stored;
+
     WAL__ASSERT(group->size % 8 == 0);
     WAL__ASSERT(group->next_sequence > log->last_sequence);
     if (wal__frame_is_sequenced(frame->type)) {
         frame->sequence = group->next_sequence;
     }
-    wal__frame_encode(frame, log->tail_segment->header.salt, wal__group_offset(group, log), bytes);
-    if (add_bytes(group, bytes, wal__frame_total_size(frame->stored_size)) != WAL_OK) {
-        return WAL_ENOMEM;
+    stored = *frame;
+    if (wal__encrypt_covers(header, frame->type)) {
+        const uint64_t size = wal__frame_total_size(frame->stored_size + WAL__FRAME_CIPHER_SIZE);
+        const uint8_t *payload = bytes + WAL__FRAME_SIZE;
+
+        bytes = wal__arena_alloc(&log->encrypted.arena, size);
+        status = bytes == NULL ? WAL_ENOMEM
+                               : wal__encrypt_frame(log->env->keyring, &log->cipher, header, offset,
+                                                    &stored, payload, bytes);
+    } else {
+        wal__frame_encode(&stored, header->salt, offset, bytes);
+        *frame = stored;
     }
-    group->chain = wal__frame_chain_crc(group->chain, frame);
+    if (status == WAL_OK) {
+        status = add_bytes(group, bytes, wal__frame_total_size(stored.stored_size));
+    }
+    if (status != WAL_OK) {
+        return status;
+    }
+    group->chain = wal__frame_chain_crc(group->chain, &stored);
     group->frames++;
     if (wal__frame_is_sequenced(frame->type)) {
         group->next_sequence++;
@@ -232,13 +253,27 @@ enum wal_status wal__group_write(struct wal__group *group, struct wal__log *log,
 
 /* --- groups in another segment ------------------------------------------ */
 
+void wal__regroup_init(struct wal__regroup *copy, const struct wal__env *env)
+{
+    memset(copy, 0, sizeof(*copy));
+    wal__buf_init(&copy->body, env->heap);
+    copy->keyring = env->keyring;
+}
+
+void wal__regroup_deinit(struct wal__regroup *copy)
+{
+    wal__buf_deinit(&copy->body);
+    wal__cipher_deinit(&copy->from);
+    wal__cipher_deinit(&copy->to);
+}
+
 uint64_t wal__regroup_end(const struct wal__regroup *copy)
 {
     return WAL__SEGMENT_HEADER_SIZE + copy->body.size;
 }
 
 /* Encodes a frame's header at the end of the body, where its payload already follows, and extends
- * the body by the frame. */
+ * the body by the frame, which is not encrypted. */
 static void finish_frame(struct wal__regroup *copy, struct wal__frame *frame)
 {
     uint8_t *at = copy->body.data + copy->body.size;
@@ -337,13 +372,47 @@ enum wal_status wal__regroup_add_open(struct wal__regroup *copy, uint64_t previo
     return status;
 }
 
+/* Adds a frame of another segment, in the form of the new one. */
+static enum wal_status add_frame(struct wal__regroup *copy, const struct wal__segment_header *from,
+                                 uint64_t offset, struct wal__frame *frame, const uint8_t *at)
+{
+    const uint8_t *stored = at + WAL__FRAME_SIZE;
+    enum wal_status status = WAL_OK;
+    uint8_t *out;
+
+    if (wal__buf_reserve(&copy->body,
+                         wal__frame_total_size(frame->stored_size) + WAL__FRAME_CIPHER_SIZE +
+                             WAL__FRAME_ALIGN,
+                         &out) != WAL_OK) {
+        return WAL_ENOMEM;
+    }
+    if (wal__encrypt_covers(from, frame->type)) {
+        status = wal__decrypt_frame(copy->keyring, &copy->from, from, offset, frame, stored,
+                                    out + WAL__FRAME_SIZE);
+        memset(out + WAL__FRAME_SIZE + frame->stored_size, 0, WAL__FRAME_ALIGN);
+    } else {
+        memcpy(out, at, wal__frame_total_size(frame->stored_size));
+    }
+    if (status == WAL_OK && wal__encrypt_covers(&copy->header, frame->type)) {
+        status = wal__encrypt_frame(copy->keyring, &copy->to, &copy->header, wal__regroup_end(copy),
+                                    frame, out + WAL__FRAME_SIZE, out);
+        copy->chain = wal__frame_chain_crc(copy->chain, frame);
+        copy->body.size += wal__frame_total_size(frame->stored_size);
+    } else if (status == WAL_OK) {
+        finish_frame(copy, frame);
+    }
+    return status;
+}
+
 enum wal_status wal__regroup_add_group(struct wal__regroup *copy,
-                                       const struct wal__scan_range *range, uint64_t salt)
+                                       const struct wal__scan_range *range,
+                                       const struct wal__segment_header *from)
 {
     uint32_t sessions[WAL__COMMIT_SESSIONS_MAX];
+    const size_t begin = copy->body.size;
     struct wal__commit_record commit;
+    enum wal_status status = WAL_OK;
     uint64_t at = 0;
-    uint8_t *out;
 
     if (range->commit == NULL) {
         return WAL_ECORRUPT;
@@ -351,21 +420,23 @@ enum wal_status wal__regroup_add_group(struct wal__regroup *copy,
     if (range->size == 0) {
         return WAL_OK; /* a commit mark: meaningless in the new segment */
     }
-    if (wal__buf_reserve(&copy->body, range->size, &out) != WAL_OK) {
-        return WAL_ENOMEM;
-    }
     commit = *range->commit;
-    memcpy(out, range->bytes, range->size);
-    while (at < range->size) {
+    while (at < range->size && status == WAL_OK) {
         struct wal__frame frame;
+        uint64_t size;
 
-        if (wal__frame_decode(range->bytes + at, range->size - at, salt, range->offset + at,
+        if (wal__frame_decode(range->bytes + at, range->size - at, from->salt, range->offset + at,
                               &frame) != WAL__FMT_OK) {
             return WAL_ECORRUPT;
         }
-        finish_frame(copy, &frame);
-        at += wal__frame_total_size(frame.stored_size);
+        size = wal__frame_total_size(frame.stored_size);
+        status = add_frame(copy, from, range->offset + at, &frame, range->bytes + at);
+        at += size;
     }
+    if (status != WAL_OK) {
+        return status;
+    }
+    commit.group_size = (uint32_t)(copy->body.size - begin);
     for (uint32_t i = 0; i < commit.session_count; i++) {
         sessions[i] = wal__commit_record_session(&commit, i);
     }

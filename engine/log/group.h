@@ -28,14 +28,14 @@ struct wal__group {
 };
 
 /* Begins an empty group at the tail's end. */
-void wal__group_init(struct wal__group *group, const struct wal__log *log);
+void wal__group_init(struct wal__group *group, struct wal__log *log);
 void wal__group_deinit(struct wal__group *group);
 /* Returns the offset in the tail segment of the next frame of the group. */
 uint64_t wal__group_offset(const struct wal__group *group, const struct wal__log *log);
 /* Adds a frame: 48 bytes for its header, payload and padding at `bytes`, which are borrowed until
- * the group is written. Assigns the next sequence number and encodes the header in place.
- * WAL_ENOMEM. */
-enum wal_status wal__group_add(struct wal__group *group, const struct wal__log *log,
+ * the group is written. Assigns the next sequence number and encodes the header in place, or where
+ * the log is encrypted what is stored elsewhere. WAL_ENOMEM. */
+enum wal_status wal__group_add(struct wal__group *group, struct wal__log *log,
                                struct wal__frame *frame, uint8_t *bytes) WAL_MUST_USE;
 
 /*
@@ -61,9 +61,16 @@ enum wal_status wal__log_write_failed(struct wal__log *log, enum wal__poison_kin
  * thread. */
 struct wal__regroup {
     struct wal__segment_header header;
-    struct wal__buf body; /* of the segment; it follows the header */
-    uint32_t chain;       /* the caller sets it to that before OPEN */
+    struct wal__buf body;         /* of the segment; it follows the header */
+    uint32_t chain;               /* the caller sets it to that before OPEN */
+    struct wal__keyring *keyring; /* of an encrypted store */
+    struct wal__cipher from;
+    struct wal__cipher to;
 };
+
+/* Begins an empty body. The caller sets header and chain. */
+void wal__regroup_init(struct wal__regroup *copy, const struct wal__env *env);
+void wal__regroup_deinit(struct wal__regroup *copy);
 
 /* Returns the offset in the segment of the next byte of the body. */
 uint64_t wal__regroup_end(const struct wal__regroup *copy);
@@ -80,10 +87,10 @@ enum wal_status wal__regroup_add_open(struct wal__regroup *copy, uint64_t previo
                                       const struct wal__scan_result *facts,
                                       const struct wal__commit_record *commit) WAL_MUST_USE;
 
-/* Adds a group of a segment with this salt, its OPEN too; a commit mark is left out. WAL_ECORRUPT:
- * the range is no whole group. */
+/* Adds a group of a segment with this header, its OPEN too; a commit mark is left out.
+ * WAL_ECORRUPT: the range is no whole group. */
 enum wal_status wal__regroup_add_group(struct wal__regroup *copy,
                                        const struct wal__scan_range *range,
-                                       uint64_t salt) WAL_MUST_USE;
+                                       const struct wal__segment_header *from) WAL_MUST_USE;
 
 #endif

@@ -15,13 +15,19 @@
 #include "engine/log/locks.h"
 #include "format/bytes/assert.h"
 
-enum wal_status wal__index_read_sealed(struct wal__segment *segment, struct wal__span *bytes)
+enum wal_status wal__index_read_sealed(struct wal__segment *segment, struct wal__span *bytes,
+                                       void **owned)
 {
+    const struct wal__env *env = segment->env;
+    struct wal__cipher cipher = {0};
+    enum wal_status status;
+
     uint64_t offset = segment->trailer.index_offset;
     uint64_t capacity = segment->header.capacity;
     struct wal__frame frame;
     const uint8_t *map;
 
+    *owned = NULL;
     if (offset + WAL__FRAME_SIZE > capacity) {
         return WAL_ENOTFOUND;
     }
@@ -36,6 +42,22 @@ enum wal_status wal__index_read_sealed(struct wal__segment *segment, struct wal_
     }
     bytes->data = map + offset + WAL__FRAME_SIZE;
     bytes->size = frame.stored_size;
+    if (!wal__encrypt_covers(&segment->header, frame.type)) {
+        return WAL_OK;
+    }
+    *owned = wal__heap_alloc(env->heap, frame.stored_size);
+    if (*owned == NULL) {
+        return WAL_ENOMEM;
+    }
+    status = wal__decrypt_frame(env->keyring, &cipher, &segment->header, offset, &frame,
+                                bytes->data, *owned);
+    wal__cipher_deinit(&cipher);
+    if (status != WAL_OK) {
+        wal__heap_free(env->heap, *owned);
+        *owned = NULL;
+        return status == WAL_ENOMEM ? status : WAL_ENOTFOUND;
+    }
+    *bytes = (struct wal__span){*owned, frame.stored_size};
     return WAL_OK;
 }
 
@@ -72,9 +94,54 @@ enum wal_status wal__mapped_file_open(const struct wal__env *env, const char *pa
     return WAL_OK;
 }
 
+/* The name by which a file is encrypted. */
+static const char *name_of(const char *path)
+{
+    return strrchr(path, '/') + 1;
+}
+
+/* Puts the decrypted bytes in place of the map. */
+static enum wal_status decrypt(const struct wal__env *env, const char *path,
+                               struct wal__mapped_file *mapped)
+{
+    const struct wal__span stored = {mapped->at, (size_t)mapped->size};
+    struct wal__mapped_file plain = {.is_decrypted = true};
+    enum wal_status status = WAL_ECORRUPT;
+
+    if (wal__file_is_encrypted(stored)) {
+        plain.size = mapped->size - WAL__FILE_CIPHER_SIZE;
+        plain.at = wal__heap_alloc(env->heap, (size_t)plain.size);
+        status = plain.at == NULL
+                     ? WAL_ENOMEM
+                     : wal__decrypt_file(env->keyring, name_of(path), stored, plain.at);
+    }
+    wal__mapped_file_close(env, mapped);
+    *mapped = plain;
+    if (status != WAL_OK) {
+        wal__mapped_file_close(env, mapped);
+    }
+    return status == WAL_EKEY ? WAL_ECORRUPT : status;
+}
+
+enum wal_status wal__index_file_open(const struct wal__env *env, const char *path,
+                                     struct wal__mapped_file *mapped, struct wal_error *error)
+{
+    enum wal_status status = wal__mapped_file_open(env, path, mapped, error);
+
+    if (status == WAL_OK && env->keyring != NULL) {
+        status = decrypt(env, path, mapped);
+        if (status != WAL_OK) {
+            wal__fail_at(error, status, 0, path, 0, "cannot decrypt the file");
+        }
+    }
+    return status;
+}
+
 void wal__mapped_file_close(const struct wal__env *env, struct wal__mapped_file *mapped)
 {
-    if (mapped->at != NULL) {
+    if (mapped->is_decrypted) {
+        wal__heap_free(env->heap, mapped->at);
+    } else if (mapped->at != NULL) {
         env->io->unmap(env->io->ctx, mapped->at, mapped->size);
     }
     if (mapped->file != NULL) {
@@ -112,6 +179,7 @@ enum wal_status wal__index_writer_open(struct wal__index_writer *writer, const s
     writer->env = env;
     writer->control = control;
     writer->lock = lock;
+    wal__buf_init(&writer->plain, env->heap);
     size = snprintf(writer->path, sizeof(writer->path), "%s", path);
     WAL__ASSERT(size > 0 && size < WAL__PATH_MAX);
     size =
@@ -134,14 +202,43 @@ enum wal_status wal__index_writer_open(struct wal__index_writer *writer, const s
     return status;
 }
 
+static bool encrypts(const struct wal__index_writer *writer)
+{
+    return writer->env->keyring != NULL && writer->control != NULL;
+}
+
 enum wal_status wal__index_writer_write(void *ctx, const void *data, size_t size)
 {
     struct wal__index_writer *writer = ctx;
     struct iovec iov = {(void *)(uintptr_t)data, size};
-    enum wal_status status = wal__io_write_full(writer->env->io, writer->file, &iov, 1,
-                                                writer->offset, &writer->sys_errno);
+    enum wal_status status;
 
+    if (encrypts(writer)) {
+        return wal__buf_append(&writer->plain, data, size);
+    }
+    status = wal__io_write_full(writer->env->io, writer->file, &iov, 1, writer->offset,
+                                &writer->sys_errno);
     writer->offset += size;
+    return status;
+}
+
+/* Encrypts what was written, and writes that. */
+static enum wal_status write_encrypted(struct wal__index_writer *writer)
+{
+    const struct wal__span plain = {writer->plain.data, writer->plain.size};
+    struct iovec iov = {.iov_len = plain.size + WAL__FILE_CIPHER_SIZE};
+    uint8_t *out = wal__heap_alloc(writer->env->heap, iov.iov_len);
+    enum wal_status status;
+
+    if (out == NULL) {
+        return WAL_ENOMEM;
+    }
+    iov.iov_base = out;
+    status = wal__encrypt_file(writer->env->keyring, name_of(writer->path), plain, out);
+    if (status == WAL_OK) {
+        status = wal__io_write_full(writer->env->io, writer->file, &iov, 1, 0, &writer->sys_errno);
+    }
+    wal__heap_free(writer->env->heap, out);
     return status;
 }
 
@@ -151,6 +248,10 @@ enum wal_status wal__index_writer_close(struct wal__index_writer *writer, enum w
     char directory[WAL__PATH_MAX];
     int ignored = 0;
 
+    if (status == WAL_OK && encrypts(writer)) {
+        status = write_encrypted(writer);
+    }
+    wal__buf_deinit(&writer->plain);
     if (status == WAL_OK) {
         status = io->sync(io->ctx, writer->file, &writer->sys_errno);
     }

@@ -10,26 +10,32 @@
 
 #include "engine/log/log.h"
 
-/* A file that is mapped whole, read only. */
+/* A file that is mapped whole, read only; or its bytes in memory, decrypted. */
 struct wal__mapped_file {
     struct wal__file *file;
     void *at;
     uint64_t size;
+    bool is_decrypted;
 };
 
 enum wal_status wal__mapped_file_open(const struct wal__env *env, const char *path,
                                       struct wal__mapped_file *mapped,
                                       struct wal_error *error) WAL_MUST_USE;
+/* The same of a file of index/, which is encrypted where the store is. WAL_ECORRUPT too. */
+enum wal_status wal__index_file_open(const struct wal__env *env, const char *path,
+                                     struct wal__mapped_file *mapped,
+                                     struct wal_error *error) WAL_MUST_USE;
 void wal__mapped_file_close(const struct wal__env *env, struct wal__mapped_file *mapped);
 
 /* Writes the path of a segment's index file: index/ID.idx or index/pack-ID.idx. */
 void wal__index_path(const struct wal__env *env, uint32_t log_id, uint64_t id,
                      char out[WAL__PATH_MAX]);
 
-/* Returns the payload of a sealed segment's INDEX frame, in the segment's map, not verified.
- * WAL_ENOTFOUND: its header is damaged; WAL_EIO: no map. */
-enum wal_status wal__index_read_sealed(struct wal__segment *segment,
-                                       struct wal__span *bytes) WAL_MUST_USE;
+/* Returns the payload of a sealed segment's INDEX frame, not verified: in the segment's map, or
+ * decrypted in *owned, which the caller frees; else *owned is NULL. WAL_ENOTFOUND: its header is
+ * damaged, or it is not authentic; WAL_EIO: no map; WAL_ENOMEM. */
+enum wal_status wal__index_read_sealed(struct wal__segment *segment, struct wal__span *bytes,
+                                       void **owned) WAL_MUST_USE;
 
 /* Writes a file of index/ under a temporary name. */
 struct wal__index_writer {
@@ -37,6 +43,7 @@ struct wal__index_writer {
     struct wal__control *control; /* NULL: no other process writes there */
     uint64_t lock;                /* byte */
     struct wal__file *file;
+    struct wal__buf plain; /* what is encrypted when the file is closed */
     uint64_t offset;
     int sys_errno;
     char path[WAL__PATH_MAX];
@@ -45,7 +52,7 @@ struct wal__index_writer {
 
 /* Takes the lock byte until close: a temporary file that there is was then left by a process that
  * was killed. WAL_EEXISTS: another process has the lock. The threads of a process exclude each
- * other. control NULL: without a lock. */
+ * other. control NULL: without a lock, and not encrypted. */
 enum wal_status wal__index_writer_open(struct wal__index_writer *writer, const struct wal__env *env,
                                        struct wal__control *control, uint64_t lock,
                                        const char *path) WAL_MUST_USE;

@@ -75,7 +75,7 @@ static bool copy_range(void *ctx, const struct wal__scan_range *range)
     struct healing *healing = ctx;
 
     healing->status =
-        wal__regroup_add_group(&healing->copy, range, healing->log->tail_segment->header.salt);
+        wal__regroup_add_group(&healing->copy, range, &healing->log->tail_segment->header);
     return healing->status == WAL_OK;
 }
 
@@ -251,7 +251,7 @@ static enum wal_status heal(struct wal__log *log, struct wal_error *error)
     uint64_t written = atomic_load(&log->shared->written);
     enum wal_status status;
 
-    wal__buf_init(&healing.copy.body, log->env->heap);
+    wal__regroup_init(&healing.copy, log->env);
     status = wal__log_find_highest_id(log, error);
     if (status != WAL_OK) {
         goto done;
@@ -278,7 +278,7 @@ static enum wal_status heal(struct wal__log *log, struct wal_error *error)
     }
 
 done:
-    wal__buf_deinit(&healing.copy.body);
+    wal__regroup_deinit(&healing.copy);
     return status;
 }
 

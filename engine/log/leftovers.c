@@ -73,14 +73,41 @@ static bool is_named(const struct wal__log *log, uint64_t id)
     return io->path_stat(io->ctx, path, &ignored, &err) != WAL_ENOTFOUND;
 }
 
-static struct wal__repeat_segment scanned(struct wal__segment *segment,
-                                          struct wal__segment_reader *reader)
-{
-    struct wal__repeat_segment scanned = {.source = {reader, wal__segment_reader_fetch}};
+/* A segment that is scanned, and what decrypts it. */
+struct scanned {
+    struct wal__segment *segment;
+    struct wal__segment_reader reader;
+    struct wal__repeat_segment repeat;
+    struct wal__cipher cipher;
+    struct wal__buf plain;
+};
 
-    wal__segment_reader_init(reader, segment);
-    wal__replay_init_start(segment, &scanned.start);
-    return scanned;
+static bool decrypt(void *ctx, struct wal__frame *frame, uint64_t offset, const uint8_t *stored)
+{
+    struct scanned *scanned = ctx;
+    struct wal__segment *segment = scanned->segment;
+
+    return wal__decrypt_payload(segment->env->keyring, &scanned->cipher, &segment->header, offset,
+                                frame, &scanned->plain, &stored) == WAL_OK;
+}
+
+static void scanned_init(struct scanned *scanned, struct wal__segment *segment)
+{
+    memset(scanned, 0, sizeof(*scanned));
+    scanned->segment = segment;
+    wal__buf_init(&scanned->plain, segment->env->heap);
+    wal__segment_reader_init(&scanned->reader, segment);
+    scanned->repeat.source = (struct wal__scan_source){&scanned->reader, wal__segment_reader_fetch};
+    scanned->repeat.decrypt = wal__segment_is_encrypted(&segment->header) ? decrypt : NULL;
+    scanned->repeat.decrypt_ctx = scanned;
+    wal__replay_init_start(segment, &scanned->repeat.start);
+}
+
+static void scanned_deinit(struct scanned *scanned)
+{
+    wal__segment_reader_deinit(&scanned->reader);
+    wal__cipher_deinit(&scanned->cipher);
+    wal__buf_deinit(&scanned->plain);
 }
 
 /* Returns whether what the scan of a segment found is in the rewritten one that follows the same
@@ -93,30 +120,29 @@ static bool is_passed(const struct wal__scan_result *facts, const struct wal__se
 
 static bool is_leftover(const struct removal *removal, struct wal__segment *segment)
 {
-    struct wal__segment_reader reader;
-    struct wal__segment_reader other_reader;
-    struct wal__repeat_segment left = scanned(segment, &reader);
-    struct wal__repeat_segment other;
     struct wal__segment *successor =
         segment->has_open ? find_successor(removal->log, segment) : NULL;
+    struct scanned left;
+    struct scanned other;
     enum wal__repeat repeat;
 
+    scanned_init(&left, segment);
     if (successor != NULL && wal__segment_is_rewritten(&successor->header)) {
-        repeat = wal__segment_repeats(&left, NULL, removal->scratch);
+        repeat = wal__segment_repeats(&left.repeat, NULL, removal->scratch);
         if (repeat == WAL__REPEAT_NO && is_passed(removal->scratch, successor)) {
             repeat = WAL__REPEAT_RECORDS;
         }
     } else if (successor == NULL || wal__segment_reopen_file(successor, NULL) != WAL_OK) {
-        repeat = wal__segment_repeats(&left, NULL, removal->scratch);
+        repeat = wal__segment_repeats(&left.repeat, NULL, removal->scratch);
     } else {
-        other = scanned(successor, &other_reader);
-        repeat = wal__segment_repeats(&left, &other, removal->scratch);
-        wal__segment_reader_deinit(&other_reader);
+        scanned_init(&other, successor);
+        repeat = wal__segment_repeats(&left.repeat, &other.repeat, removal->scratch);
+        scanned_deinit(&other);
         if (successor != removal->log->tail_segment) {
             wal__segment_release_file(successor);
         }
     }
-    wal__segment_reader_deinit(&reader);
+    scanned_deinit(&left);
     return repeat != WAL__REPEAT_NO;
 }
 

@@ -56,6 +56,7 @@ void wal__log_init(struct wal__log *log, const struct wal__env *env, struct wal_
     pthread_mutex_init(&log->sync_mutex, NULL);
     pthread_mutex_init(&log->prealloc_mutex, NULL);
     wal__write_map_init(&log->write_map);
+    wal__heap_arena_init(&log->encrypted, env->heap);
 }
 
 void wal__log_raise_pack_durable(struct wal__log *log, uint64_t position)
@@ -853,4 +854,6 @@ void wal__log_close(struct wal__log *log)
     pthread_mutex_destroy(&log->sync_mutex);
     pthread_mutex_destroy(&log->prealloc_mutex);
     wal__write_map_deinit(&log->write_map, log->env->io);
+    wal__cipher_deinit(&log->cipher);
+    wal__heap_arena_deinit(&log->encrypted);
 }

@@ -21,6 +21,7 @@
 #include "engine/base/heap.h"
 #include "engine/base/map.h"
 #include "engine/log/control.h"
+#include "engine/log/encrypt.h"
 #include "engine/log/segment.h"
 #include "format/index/index_fmt.h"
 
@@ -105,6 +106,10 @@ struct wal__log {
     struct wal__segment *retired; /* out of the chain; still open */
     _Atomic bool has_retired;
     _Atomic uint32_t holds; /* that keep all retired segments and tables */
+    /* Of an encrypted log, for the holder of the append lock: the tail's cipher, and the frames of
+     * the group being built as they are stored. */
+    struct wal__cipher cipher;
+    struct wal__heap_arena encrypted;
     /* The group being built, or NULL. Its records are applied before they are written, and
      * resolving the next operation may read them. Of the holder of append lock and state lock. */
     const struct wal__group *pending_group;
@@ -395,12 +400,15 @@ struct wal__record_buf {
     /* struct wal__segment *: those before, while slices are pinned. */
     struct wal__buf all_used;
     struct wal__buf bytes;
-    struct wal__buf stored; /* a block as it was read by pread */
+    struct wal__buf stored;      /* a block or an encrypted record as it was read by pread */
+    struct wal__buf block_bytes; /* a block that was decrypted */
+    struct wal__cipher cipher;
     /* The block at this offset of the segment with this salt has `records`; 0: none. Those that are
      * in `bytes` outlive the use of the segment. */
     uint64_t salt;
     uint64_t block;
     struct wal__span records;
+    bool has_records; /* they are in `bytes`, of a block that was verified */
     /* struct wal__buf: keeps the blocks that were read before, for slices that are pinned; NULL:
      * their memory is used again. */
     struct wal__buf *pinned;

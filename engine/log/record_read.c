@@ -20,13 +20,14 @@ void wal__record_buf_init(struct wal__record_buf *buf, const struct wal__heap *h
     memset(buf, 0, sizeof(*buf));
     wal__buf_init(&buf->bytes, heap);
     wal__buf_init(&buf->stored, heap);
+    wal__buf_init(&buf->block_bytes, heap);
     wal__buf_init(&buf->all_used, heap);
 }
 
 /* Forgets a block whose records are not in memory of the buffer. */
 static void forget_mapped(struct wal__record_buf *buf)
 {
-    if (buf->records.data != buf->bytes.data) {
+    if (!buf->has_records) {
         buf->salt = 0;
     }
 }
@@ -53,6 +54,8 @@ void wal__record_buf_deinit(struct wal__record_buf *buf)
     wal__record_buf_release(buf);
     wal__buf_deinit(&buf->bytes);
     wal__buf_deinit(&buf->stored);
+    wal__buf_deinit(&buf->block_bytes);
+    wal__cipher_deinit(&buf->cipher);
 }
 
 /* Ends the use of the last segment, or notes it while slices are pinned. */
@@ -169,6 +172,18 @@ static enum wal_status fail_damaged(const struct wal__segment *segment, uint64_t
                         wal__fmt_text(fmt));
 }
 
+static enum wal_status fail_decrypt(const struct wal__segment *segment, uint64_t offset,
+                                    enum wal_status status, struct wal_error *error)
+{
+    return status == WAL_ENOMEM
+               ? wal__no_memory(error)
+               : wal__fail_at(error, status, 0, segment->path, offset,
+                              status == WAL_EKEY ? "the record is encrypted by a key that the "
+                                                   "store does not have"
+                                                 : "the record is damaged: it is not what was "
+                                                   "encrypted");
+}
+
 /* --- from a block ------------------------------------------------------- */
 
 /* Finds a BLOCK frame, whole: in the map, or by pread in buf->stored. */
@@ -203,7 +218,9 @@ static enum wal_status fetch_block(struct wal__segment *segment, uint64_t offset
         status = read_bytes(segment, offset, &buf->stored,
                             wal__frame_total_size(frame->stored_size), &at, error);
     }
-    if (status == WAL_OK && fmt == WAL__FMT_OK) {
+    /* What is encrypted is verified by its tag. */
+    if (status == WAL_OK && fmt == WAL__FMT_OK &&
+        !wal__encrypt_covers(&segment->header, frame->type)) {
         fmt = wal__frame_check_data(frame, at + WAL__FRAME_SIZE);
     }
     if (status == WAL_OK && fmt != WAL__FMT_OK) {
@@ -241,9 +258,27 @@ static enum wal_status load_block(struct wal__segment *segment, uint64_t offset,
     enum wal_status status;
 
     buf->salt = 0;
+    buf->has_records = false;
     status = fetch_block(segment, offset, buf, &frame, &payload, error);
     if (status != WAL_OK) {
         return status;
+    }
+    if (wal__encrypt_covers(&segment->header, frame.type)) {
+        /* Records that are not compressed are read where they are decrypted. */
+        struct wal__buf *to = (frame.flags & WAL__FRAME_LZ4) != 0 ? &buf->block_bytes : &buf->bytes;
+
+        to->size = 0;
+        if ((to == &buf->bytes && pin(buf) != WAL_OK) ||
+            wal__buf_reserve(to, frame.stored_size, &out) != WAL_OK) {
+            return wal__no_memory(error);
+        }
+        status = wal__decrypt_frame(segment->env->keyring, &buf->cipher, &segment->header, offset,
+                                    &frame, payload, out);
+        if (status != WAL_OK) {
+            return fail_decrypt(segment, offset, status, error);
+        }
+        payload = out;
+        buf->has_records = to == &buf->bytes;
     }
     fmt = wal__block_decode(&frame, payload, &block);
     buf->records = block.data;
@@ -256,6 +291,7 @@ static enum wal_status load_block(struct wal__segment *segment, uint64_t offset,
         }
         fmt = wal__block_decompress(&block, out);
         buf->records = (struct wal__span){out, block.raw_size};
+        buf->has_records = true;
     }
     if (fmt != WAL__FMT_OK) {
         return fail_damaged(segment, offset, fmt, error);
@@ -286,7 +322,7 @@ static enum wal_status locate_in_block(struct wal__record_buf *buf,
     location->at = found.data;
     location->size = found.size;
     location->is_whole = true;
-    location->is_memory = buf->records.data == buf->bytes.data;
+    location->is_memory = buf->has_records;
     return WAL_OK;
 }
 
@@ -326,7 +362,10 @@ static enum wal_status locate(struct wal__log *log, uint64_t position, uint64_t 
             size = segment->header.capacity - offset;
         }
         scratch->salt = 0;
-        return read_bytes(segment, offset, &scratch->bytes, size, &location->at, error);
+        return read_bytes(segment, offset,
+                          wal__segment_is_encrypted(&segment->header) ? &scratch->stored
+                                                                      : &scratch->bytes,
+                          size, &location->at, error);
     }
     map = wal__segment_map(segment, error);
     if (map == NULL) {
@@ -342,6 +381,39 @@ static enum wal__fmt decode(const struct record_location *location, struct wal__
                              location->offset, frame);
 }
 
+/* Whether the record that was found is encrypted by itself: one of a block is not. */
+static bool is_encrypted(const struct record_location *location, const struct wal__frame *frame)
+{
+    return wal__encrypt_covers(&location->segment->header, frame->type) &&
+           !wal__segment_is_rewritten(&location->segment->header);
+}
+
+/* Decrypts the record to the buffer; *frame is then as without encryption. */
+static enum wal_status decrypt(struct wal__record_buf *buf, struct record_location *location,
+                               struct wal__frame *frame, struct wal__span *payload,
+                               struct wal_error *error)
+{
+    struct wal__segment *segment = location->segment;
+    enum wal_status status = WAL_OK;
+    uint8_t *out;
+
+    if (!location->is_whole) {
+        status = read_bytes(segment, location->offset, &buf->stored,
+                            wal__frame_total_size(frame->stored_size), &location->at, error);
+    }
+    if (status != WAL_OK) {
+        return status;
+    }
+    buf->salt = 0;
+    if (pin(buf) != WAL_OK || wal__buf_reserve(&buf->bytes, frame->stored_size, &out) != WAL_OK) {
+        return wal__no_memory(error);
+    }
+    status = wal__decrypt_frame(segment->env->keyring, &buf->cipher, &segment->header,
+                                location->offset, frame, location->at + WAL__FRAME_SIZE, out);
+    *payload = (struct wal__span){out, frame->stored_size};
+    return status == WAL_OK ? WAL_OK : fail_decrypt(segment, location->offset, status, error);
+}
+
 enum wal_status wal__log_read(struct wal__log *log, uint64_t position,
                               struct wal__record_buf *scratch, struct wal__frame *frame,
                               struct wal__span *payload, struct wal_error *error)
@@ -354,6 +426,9 @@ enum wal_status wal__log_read(struct wal__log *log, uint64_t position,
         return status;
     }
     fmt = decode(&location, frame);
+    if (fmt == WAL__FMT_OK && is_encrypted(&location, frame)) {
+        return decrypt(scratch, &location, frame, payload, error);
+    }
     if (fmt == WAL__FMT_OK && !location.is_whole) {
         status = read_bytes(location.segment, location.offset, &scratch->bytes,
                             wal__frame_total_size(frame->stored_size), &location.at, error);
@@ -388,6 +463,11 @@ enum wal_status wal__log_peek(struct wal__log *log, uint64_t position, uint32_t 
     fmt = decode(&location, frame);
     if (fmt != WAL__FMT_OK) {
         return fail_damaged(location.segment, location.offset, fmt, error);
+    }
+    if (is_encrypted(&location, frame)) {
+        status = decrypt(scratch, &location, frame, first, error);
+        first->size = first->size < size ? first->size : size;
+        return status;
     }
     first->data = location.at + WAL__FRAME_SIZE;
     first->size = frame->stored_size < size ? frame->stored_size : size;

@@ -62,8 +62,10 @@ struct block_replay {
     const struct wal__scan_range *range;
     struct wal__buf list;    /* struct block_record */
     struct wal__buf records; /* of the block at `block`, when compressed */
-    uint64_t block;          /* 0: none */
-    struct wal__span found;  /* its records */
+    struct wal__buf plain;   /* that block, when encrypted */
+    struct wal__cipher cipher;
+    uint64_t block;         /* 0: none */
+    struct wal__span found; /* its records */
     uint32_t count;
 };
 
@@ -73,6 +75,8 @@ static enum wal_status load_block(struct block_replay *replay, uint64_t offset)
     const struct wal__scan_range *range = replay->range;
     const uint8_t *at = range->bytes + (offset - range->offset);
     uint64_t left = range->size - (offset - range->offset);
+    const uint8_t *payload = at + WAL__FRAME_SIZE;
+    enum wal_status status;
     struct wal__frame frame;
     struct wal__block block;
     uint8_t *out;
@@ -82,8 +86,16 @@ static enum wal_status load_block(struct block_replay *replay, uint64_t offset)
     }
     replay->block = 0;
     if (wal__frame_decode(at, left, replay->segment->header.salt, offset, &frame) != WAL__FMT_OK ||
-        frame.type != WAL__FRAME_BLOCK ||
-        wal__block_decode(&frame, at + WAL__FRAME_SIZE, &block) != WAL__FMT_OK) {
+        frame.type != WAL__FRAME_BLOCK) {
+        return WAL_ECORRUPT;
+    }
+    status =
+        wal__decrypt_payload(replay->segment->env->keyring, &replay->cipher,
+                             &replay->segment->header, offset, &frame, &replay->plain, &payload);
+    if (status != WAL_OK) {
+        return status;
+    }
+    if (wal__block_decode(&frame, payload, &block) != WAL__FMT_OK) {
         return WAL_ECORRUPT;
     }
     replay->found = block.data;
@@ -154,6 +166,7 @@ static enum wal_status apply_blocks(struct wal__log *log, const struct wal__segm
 
     wal__buf_init(&replay.list, log->env->heap);
     wal__buf_init(&replay.records, log->env->heap);
+    wal__buf_init(&replay.plain, log->env->heap);
     for (uint64_t at = 0; at < range->size && status == WAL_OK;) {
         struct wal__frame frame;
 
@@ -175,6 +188,8 @@ static enum wal_status apply_blocks(struct wal__log *log, const struct wal__segm
     }
     wal__buf_deinit(&replay.list);
     wal__buf_deinit(&replay.records);
+    wal__buf_deinit(&replay.plain);
+    wal__cipher_deinit(&replay.cipher);
     return status;
 }
 
@@ -183,31 +198,39 @@ static enum wal_status apply_blocks(struct wal__log *log, const struct wal__segm
 static enum wal_status apply_range(struct wal__log *log, const struct wal__segment *segment,
                                    const struct wal__scan_range *range, int64_t clock_ms)
 {
+    enum wal_status status = WAL_OK;
+    struct wal__cipher cipher = {0};
+    struct wal__buf plain;
     uint64_t at = 0;
 
     WAL__ASSERT(range->size <= segment->header.capacity - range->offset);
     if (wal__segment_is_rewritten(&segment->header)) {
         return apply_blocks(log, segment, range, clock_ms);
     }
-    while (at < range->size) {
+    wal__buf_init(&plain, log->env->heap);
+    while (at < range->size && status == WAL_OK) {
+        const uint8_t *payload = range->bytes + at + WAL__FRAME_SIZE;
+        const uint64_t offset = range->offset + at;
         struct wal__frame frame;
-        enum wal_status status;
 
-        if (wal__frame_decode(range->bytes + at, range->size - at, segment->header.salt,
-                              range->offset + at, &frame) != WAL__FMT_OK) {
-            return WAL_ECORRUPT;
-        }
-        if (wal__frame_is_sequenced(frame.type)) {
-            status = apply_record(log, segment, &frame, range->bytes + at + WAL__FRAME_SIZE,
-                                  range->offset + at, clock_ms);
-            if (status != WAL_OK) {
-                return status;
-            }
+        if (wal__frame_decode(range->bytes + at, range->size - at, segment->header.salt, offset,
+                              &frame) != WAL__FMT_OK) {
+            status = WAL_ECORRUPT;
+            break;
         }
         at += wal__frame_total_size(frame.stored_size);
+        if (wal__frame_is_sequenced(frame.type)) {
+            status = wal__decrypt_payload(segment->env->keyring, &cipher, &segment->header, offset,
+                                          &frame, &plain, &payload);
+            if (status == WAL_OK) {
+                status = apply_record(log, segment, &frame, payload, offset, clock_ms);
+            }
+        }
     }
-    WAL__ASSERT(at == range->size);
-    return WAL_OK;
+    WAL__ASSERT(at == range->size || status != WAL_OK);
+    wal__buf_deinit(&plain);
+    wal__cipher_deinit(&cipher);
+    return status;
 }
 
 /* --- scans -------------------------------------------------------------- */

@@ -239,6 +239,7 @@ static void fill_header(const struct wal__log *log, uint64_t id, struct wal__seg
     header->group_align = log->group_align;
     header->created_ms = io->now_ms(io->ctx);
     io->random(io->ctx, &header->salt, sizeof(header->salt));
+    wal__encrypt_header(log->env->keyring, header);
 }
 
 static enum wal_status make_segment(struct wal__log *log, uint64_t id, uint64_t capacity,
@@ -509,32 +510,50 @@ void wal__log_index_header(const struct wal__log *log, const struct wal__segment
     memcpy(header->uuid, log->uuid, sizeof(header->uuid));
 }
 
+/* Returns the bytes that encryption may add to frames, and to the padding of them. */
+static uint64_t cipher_size(const struct wal__log *log, uint64_t frames)
+{
+    return log->env->keyring == NULL
+               ? 0
+               : frames * wal__align_up(WAL__FRAME_CIPHER_SIZE, WAL__FRAME_ALIGN);
+}
+
 /* Encodes INDEX and SEAL, which follow the last group, and the trailer. *index is 48 bytes for the
  * frame header, then the payload; padding and SEAL are appended to it. */
-static enum wal_status encode_seal(const struct wal__log *log, struct wal__buf *index,
+static enum wal_status encode_seal(struct wal__log *log, struct wal__buf *index,
                                    uint8_t trailer_bytes[WAL__TRAILER_SIZE])
 {
     const struct wal__segment_header *header = &log->tail_segment->header;
     uint64_t end = atomic_load(&log->tail_segment->end);
     uint64_t payload = index->size - WAL__FRAME_SIZE;
+    enum wal_status status = WAL_OK;
     struct wal__frame frame = {0};
     struct wal__trailer trailer = {0};
     struct wal__seal_record seal = {0};
     uint8_t *at;
 
     WAL__ASSERT(index->size >= WAL__FRAME_SIZE && end % 8 == 0);
-    WAL__ASSERT(end + wal__align_up(index->size, 8) + SEAL_SIZE_MAX <= header->capacity);
+    WAL__ASSERT(end + wal__align_up(index->size, 8) + SEAL_SIZE_MAX + cipher_size(log, 1) <=
+                header->capacity);
     frame.type = WAL__FRAME_INDEX;
     frame.stored_size = (uint32_t)payload;
     frame.raw_size = frame.stored_size;
     frame.data_crc = wal__crc32(0, index->data + WAL__FRAME_SIZE, (size_t)payload);
-    wal__frame_encode(&frame, header->salt, end, index->data);
-    trailer.index_offset = end;
-    trailer.seal_offset = end + wal__frame_total_size(frame.stored_size);
-    if (wal__buf_reserve(index, 8 + WAL__FRAME_SIZE + WAL__SEAL_SIZE, &at) != WAL_OK) {
+    if (wal__buf_reserve(index, SEAL_SIZE_MAX + cipher_size(log, 1), &at) != WAL_OK) {
         return WAL_ENOMEM;
     }
-    memset(at, 0, 8 + WAL__FRAME_SIZE + WAL__SEAL_SIZE);
+    memset(at, 0, SEAL_SIZE_MAX + cipher_size(log, 1));
+    if (wal__encrypt_covers(header, frame.type)) {
+        status = wal__encrypt_frame(log->env->keyring, &log->cipher, header, end, &frame,
+                                    index->data + WAL__FRAME_SIZE, index->data);
+    } else {
+        wal__frame_encode(&frame, header->salt, end, index->data);
+    }
+    if (status != WAL_OK) {
+        return status;
+    }
+    trailer.index_offset = end;
+    trailer.seal_offset = end + wal__frame_total_size(frame.stored_size);
     at = index->data + wal__frame_total_size(frame.stored_size);
     seal.end = end;
     seal.last_sequence = log->last_sequence;
@@ -605,8 +624,9 @@ static enum wal_status finish_tail(struct wal__log *log, bool *seal, struct wal_
                             "cannot encode the index of the segment");
     }
     /* Texts may exceed the bound that was reserved: the index is then written to an index file. */
-    *seal = *seal && header.end + wal__align_up(index->size, 8) + SEAL_SIZE_MAX <=
-                         log->tail_segment->header.capacity;
+    *seal =
+        *seal && header.end + wal__align_up(index->size, 8) + SEAL_SIZE_MAX + cipher_size(log, 1) <=
+                     log->tail_segment->header.capacity;
     if (*seal) {
         /* SEAL and trailer promise that everything before them is durable. */
         status = wal__log_sync(log, atomic_load(&log->end), error);
@@ -805,7 +825,7 @@ static enum wal_status rotate(struct wal__log *log, uint64_t needed, bool is_sma
 static uint64_t space_needed(const struct wal__log *log, uint64_t size, uint64_t index_size)
 {
     return size + WAL__COMMIT_SPAN_MAX + log->group_align + MARK_SIZE_MAX + SEAL_SIZE_MAX +
-           wal__align_up(index_size, 8);
+           wal__align_up(index_size, 8) + cipher_size(log, 1);
 }
 
 /* Returns whether the tail takes groups, and has room for this one, with `rest` bytes left. */
@@ -826,7 +846,8 @@ enum wal_status wal__log_reserve(struct wal__log *log,
     uint64_t bound = log->client.index_bound(ctx, reservation->frames, reservation->sessions,
                                              reservation->texts);
     uint64_t fresh = bound - log->client.index_bound(ctx, 0, 0, 0);
-    uint64_t in_tail = space_needed(log, reservation->size, bound);
+    uint64_t size = reservation->size + cipher_size(log, reservation->frames);
+    uint64_t in_tail = space_needed(log, size, bound);
     enum wal_status status;
     uint64_t needed;
 
@@ -837,7 +858,7 @@ enum wal_status wal__log_reserve(struct wal__log *log,
     }
     needed = WAL__SEGMENT_HEADER_SIZE + WAL__COMMIT_SPAN_MAX + log->group_align +
              wal__frame_total_size((uint32_t)wal__open_record_size(WAL__DAMAGE_MAX)) +
-             space_needed(log, reservation->size, fresh) + WAL__INDEX_HEADER_SIZE;
+             space_needed(log, size, fresh) + WAL__INDEX_HEADER_SIZE;
     if (needed > WAL__SEGMENT_MAX) {
         return wal__fail(error, WAL_ETOOBIG,
                          "the batch needs %" PRIu64 " bytes; a segment has at most %d", needed,

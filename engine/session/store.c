@@ -11,6 +11,7 @@
 #include "engine/session/session.h"
 #include "engine/session/write_batch.h"
 #include "engine/store/input_text.h"
+#include "engine/store/keys.h"
 #include <string.h>
 
 /* --- store -------------------------------------------------------------- */
@@ -28,7 +29,7 @@ static enum wal_status check_open(const char *path, const struct wal_open_option
 {
     const uint32_t known = WAL_OPEN_CREATE | WAL_OPEN_EXCLUSIVE | WAL_OPEN_READ_ONLY |
                            WAL_OPEN_STRICT | WAL_OPEN_NETWORK_FS | WAL_OPEN_PREAD | WAL_OPEN_NOOP |
-                           WAL_OPEN_MEMORY;
+                           WAL_OPEN_MEMORY | WAL_OPEN_KEY_IF_NEEDED;
 
     if (store == NULL || (path == NULL && (options->flags & PATHLESS) == 0)) {
         return wal__invalid(error, "the path or the place for the handle is null");
@@ -41,6 +42,16 @@ static enum wal_status check_open(const char *path, const struct wal_open_option
         (options->flags & (WAL_OPEN_READ_ONLY | WAL_OPEN_NOOP)) != 0) {
         return wal__invalid(error, "a store in memory begins empty, so that it cannot "
                                    "be for reading only, and it is not persistence off");
+    }
+    if (options->key != NULL && (options->flags & PATHLESS) != 0) {
+        return wal__invalid(error, "a store that is in no files cannot be encrypted");
+    }
+    if (options->key != NULL) {
+        enum wal_status status = wal__key_check(options->key, error);
+
+        if (status != WAL_OK) {
+            return status;
+        }
     }
     if (options->group_align != 0 && options->group_align != 512 && options->group_align != 4096) {
         return wal__invalid(error, "groups can be aligned to 512 or 4096 bytes, not %u",
@@ -126,9 +137,14 @@ enum wal_status wal__store_open(const char *path, const struct wal_open_options 
 {
     struct wal__core_options core_options = {
         .heap = heap, .io = io, .request_size = sizeof(struct wal__batch)};
+    struct wal_key key;
     enum wal_status status =
         wal__struct_load(WAL__STRUCT(wal_open_options), &core_options.open, options, error);
 
+    if (status == WAL_OK && core_options.open.key != NULL) {
+        status = wal__struct_load(WAL__STRUCT(wal_key), &key, core_options.open.key, error);
+        core_options.open.key = &key;
+    }
     if (status == WAL_OK) {
         status = check_open(path, &core_options.open, store, error);
     }

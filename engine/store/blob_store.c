@@ -174,7 +174,7 @@ struct wal__pack_segment_index {
     uint64_t id;
     struct wal__pack_index index;
     struct wal__mapped_file mapped;
-    uint8_t *buffer; /* heap */
+    void *buffer; /* heap */
 };
 
 static void pack_segment_index_deinit(const struct wal__env *env,
@@ -260,7 +260,7 @@ static enum wal_status open_sealed(struct wal__segment *segment,
                                    struct wal__pack_segment_index *segment_index)
 {
     struct wal__span bytes;
-    enum wal_status status = wal__index_read_sealed(segment, &bytes);
+    enum wal_status status = wal__index_read_sealed(segment, &bytes, &segment_index->buffer);
 
     WAL__ASSERT(segment->sealed);
     if (status != WAL_OK) {
@@ -282,7 +282,7 @@ static enum wal_status pack_index_file_open(const struct wal__blob_store *blobs,
     memset(segment_index, 0, sizeof(*segment_index));
     segment_index->id = id;
     wal__index_path(blobs->env, WAL__LOG_ID_PACK, id, path);
-    status = wal__mapped_file_open(blobs->env, path, &segment_index->mapped, NULL);
+    status = wal__index_file_open(blobs->env, path, &segment_index->mapped, NULL);
     if (status == WAL_ENOMEM || status == WAL_EIO) {
         return status;
     }
@@ -311,6 +311,7 @@ static enum wal_status open_index(struct wal__blob_store *blobs, struct wal__seg
         status = segment->sealed ? open_sealed(segment, &segment_index) : WAL_ENOTFOUND;
     }
     if (status == WAL_ENOTFOUND) {
+        pack_segment_index_deinit(blobs->env, &segment_index);
         status = pack_index_file_open(blobs, segment->id, &segment_index);
     }
     if (status == WAL_OK && atomic_load(&segment->end) == WAL__SEGMENT_HEADER_SIZE) {

@@ -77,11 +77,13 @@ enum wal_status wal__core_open_snapshot(struct wal__core *core, struct wal__snap
     }
     mapping->env = &core->env;
     wal__core_catalogue_path(core, path);
-    status = wal__mapped_file_open(&core->env, path, &mapping->mapped, NULL);
+    status = wal__index_file_open(&core->env, path, &mapping->mapped, NULL);
     if (status == WAL_OK) {
         /* The map is enough; it may outlive a replaced file by long. */
-        io->close(io->ctx, mapping->mapped.file);
-        mapping->mapped.file = NULL;
+        if (mapping->mapped.file != NULL) {
+            io->close(io->ctx, mapping->mapped.file);
+            mapping->mapped.file = NULL;
+        }
         bytes.data = mapping->mapped.at;
         bytes.size = mapping->mapped.size;
         status = wal__snapshot_open(core->env.heap, bytes, core->log.uuid, snapshot);

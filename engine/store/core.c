@@ -10,6 +10,7 @@
 #include "engine/log/rotate.h"
 #include "engine/store/copy_state.h"
 #include "engine/store/core.h"
+#include "engine/store/keys.h"
 #include "format/bytes/assert.h"
 
 enum {
@@ -284,6 +285,21 @@ static enum wal_status join(struct wal__core *core, struct wal_error *error)
     return WAL_OK;
 }
 
+/* Opens the keys of a store that exists. */
+static enum wal_status open_keys(struct wal__core *core, const struct wal_open_options *options,
+                                 struct wal_error *error)
+{
+    const struct wal_key *key = options->key;
+
+    if (wal__manifest_has(&core->manifest, WAL__INCOMPAT_ENCRYPTED)) {
+        return wal__keys_open(&core->env, core->manifest.uuid, key, &core->env.keyring, error);
+    }
+    return key == NULL || (options->flags & WAL_OPEN_KEY_IF_NEEDED) != 0
+               ? WAL_OK
+               : wal__fail_at(error, WAL_EKEY, 0, core->env.root, 0,
+                              "the store is not encrypted: agentwal encrypt does that");
+}
+
 /* Reads or creates the manifest: another process may have created the store since prepare(). A copy
  * whose backup was cut short is completed, or read as if it were. */
 static enum wal_status read_manifest(struct wal__core *core, const struct wal_open_options *options,
@@ -297,7 +313,8 @@ static enum wal_status read_manifest(struct wal__core *core, const struct wal_op
         return status;
     }
     if (!exists) {
-        return wal__manifest_create(&core->env, options->group_align, &core->manifest, error);
+        return wal__manifest_create(&core->env, options->group_align, options->key, &core->manifest,
+                                    error);
     }
     if ((options->flags & WAL_OPEN_EXCLUSIVE) != 0) {
         return wal__fail_at(error, WAL_EEXISTS, 0, core->env.root, 0,
@@ -308,6 +325,9 @@ static enum wal_status read_manifest(struct wal__core *core, const struct wal_op
     core->env.is_replica = (core->manifest.features.ro_compat & WAL__RO_COMPAT_REPLICA) != 0;
     if (status == WAL_OK) {
         status = wal__manifest_check_directories(&core->env, error);
+    }
+    if (status == WAL_OK) {
+        status = open_keys(core, options, error);
     }
     if (status == WAL_OK && core->manifest.has_shadows && !core->env.read_only &&
         core->control.is_first_opener) {
@@ -562,6 +582,7 @@ void wal__core_deinit(struct wal__core *core)
     if (core->log_opened) {
         wal__log_close(&core->log);
     }
+    wal__keyring_destroy(core->env.keyring);
     wal__random_deinit(&core->random);
     pthread_mutex_destroy(&core->compact_mutex);
     pthread_mutex_destroy(&core->rewind_mutex);

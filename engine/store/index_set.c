@@ -66,7 +66,7 @@ static enum wal_status insert(struct wal__index_set *set, struct wal__index_slot
 static enum wal_status open_sealed(struct wal__segment *segment, struct wal__index_slot *slot)
 {
     struct wal__span bytes;
-    enum wal_status status = wal__index_read_sealed(segment, &bytes);
+    enum wal_status status = wal__index_read_sealed(segment, &bytes, &slot->owned);
 
     if (status != WAL_OK) {
         return status;
@@ -84,7 +84,7 @@ enum wal_status wal__index_slot_open(const struct wal__env *env, uint64_t id,
     memset(slot, 0, sizeof(*slot));
     slot->id = id;
     wal__index_path(env, WAL__LOG_ID_LOG, id, path);
-    status = wal__mapped_file_open(env, path, &slot->mapped, NULL);
+    status = wal__index_file_open(env, path, &slot->mapped, NULL);
     if (status == WAL_ENOMEM || status == WAL_EIO) {
         return status;
     }
@@ -123,6 +123,7 @@ static enum wal_status open_index(const struct wal__index_set *set, struct wal__
         status = WAL_ENOTFOUND;
     }
     if (status == WAL_ENOTFOUND) {
+        wal__index_slot_deinit(set->env, slot);
         status = wal__index_slot_open(set->env, id, set->log->uuid, slot);
     }
     if (status != WAL_OK) {

@@ -14,7 +14,7 @@ struct wal__index_slot {
     uint64_t id;
     struct wal__index index;
     struct wal__mapped_file mapped; /* of index/ID.idx, if used */
-    uint8_t *owned;                 /* bytes on the heap, or NULL */
+    void *owned;                    /* bytes on the heap, or NULL */
 };
 
 struct wal__index_set {

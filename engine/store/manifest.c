@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "engine/base/error.h"
+#include "engine/store/keys.h"
 #include "format/bytes/assert.h"
 
 enum wal_status wal__manifest_probe(const struct wal__env *env, bool *exists,
@@ -148,7 +149,8 @@ enum wal_status wal__manifest_read(const struct wal__env *env, struct wal__manif
  * since the store was probed. */
 static enum wal_status check_name(void *arg, const char *name)
 {
-    static const char *const known[] = {"LOCK", "log", "pack", "index", "MANIFEST.new", "MANIFEST"};
+    static const char *const known[] = {"LOCK",         "log",      "pack", "index",
+                                        "MANIFEST.new", "MANIFEST", "KEYS", "KEYS.new"};
 
     (void)arg;
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
@@ -290,9 +292,11 @@ static enum wal_status write_manifest(const struct wal__env *env, const uint8_t 
     return status == WAL_OK ? sync_directories(env, err) : status;
 }
 
-enum wal_status wal__manifest_create(const struct wal__env *env, uint32_t group_align,
-                                     struct wal__manifest *manifest, struct wal_error *error)
+enum wal_status wal__manifest_create(struct wal__env *env, uint32_t group_align,
+                                     const struct wal_key *key, struct wal__manifest *manifest,
+                                     struct wal_error *error)
 {
+    static const uint64_t plain_ids[2];
     const struct wal__io *io = env->io;
     uint8_t bytes[WAL__MANIFEST_SIZE] = {0};
     enum wal_status status;
@@ -306,8 +310,15 @@ enum wal_status wal__manifest_create(const struct wal__env *env, uint32_t group_
     io->random(io->ctx, manifest->uuid, sizeof(manifest->uuid));
     manifest->uuid[6] = (uint8_t)((manifest->uuid[6] & 0x0f) | 0x40);
     manifest->uuid[8] = (uint8_t)((manifest->uuid[8] & 0x3f) | 0x80);
+    manifest->features.incompat = key != NULL ? WAL__INCOMPAT_ENCRYPTED : 0;
     wal__manifest_encode(manifest, bytes);
     wal__manifest_encode(manifest, bytes + WAL__MANIFEST_SLOT_SIZE);
+    if (key != NULL) {
+        status = wal__keys_create(env, manifest->uuid, plain_ids, key, &env->keyring, error);
+        if (status != WAL_OK) {
+            return status;
+        }
+    }
     /* Directories first: a manifest on disk implies that they exist. */
     status = sync_directories(env, &err);
     if (status == WAL_OK) {

@@ -38,9 +38,10 @@ enum wal_status wal__manifest_check_segments(const struct wal__env *env,
 enum wal_status wal__manifest_make_directories(const struct wal__env *env,
                                                struct wal_error *error) WAL_MUST_USE;
 
-/* Writes the first manifest: the directory is a store from then on. Durable. */
-enum wal_status wal__manifest_create(const struct wal__env *env, uint32_t group_align,
-                                     struct wal__manifest *manifest,
+/* Writes the first manifest: the directory is a store from then on. With a key the store is
+ * encrypted: KEYS is written before, and env->keyring set. Durable. */
+enum wal_status wal__manifest_create(struct wal__env *env, uint32_t group_align,
+                                     const struct wal_key *key, struct wal__manifest *manifest,
                                      struct wal_error *error) WAL_MUST_USE;
 
 /* Sets the store's format version to this library's, atomically: on failure the old manifest is

@@ -58,6 +58,11 @@ bool wal__frame_is_sequenced(uint8_t type)
     }
 }
 
+bool wal__frame_is_secret(uint8_t type)
+{
+    return type != WAL__FRAME_OPEN && type != WAL__FRAME_COMMIT && type != WAL__FRAME_SEAL;
+}
+
 const char *wal__frame_type_name(uint8_t type)
 {
     switch (type) {
@@ -118,7 +123,7 @@ static uint32_t payload_max(uint8_t type)
     case WAL__FRAME_TOMBSTONE:
     case WAL__FRAME_ACCEPT:
     case WAL__FRAME_RESTORE:
-        return 0;
+        return WAL__FRAME_CIPHER_SIZE; /* encrypted; else 0 */
     default:
         return WAL__FRAME_PAYLOAD_MAX;
     }
@@ -177,7 +182,12 @@ static bool sizes_are_valid(const struct wal__frame *frame)
 {
     uint32_t max = payload_max(frame->type);
 
-    if (frame->stored_size > max) {
+    if (frame->stored_size > max || (max == WAL__FRAME_CIPHER_SIZE && frame->stored_size != 0 &&
+                                     frame->stored_size != WAL__FRAME_CIPHER_SIZE)) {
+        return false;
+    }
+    if (frame->type == WAL__FRAME_BLOCK &&
+        wal__frame_total_size(frame->stored_size) % WAL__BLOCK_ALIGN != 0) {
         return false;
     }
     if ((frame->flags & WAL__FRAME_LZ4) == 0) {
@@ -292,7 +302,7 @@ enum wal__fmt wal__block_decode(const struct wal__frame *frame, const uint8_t *p
     block->data.size = data_size;
     block->raw_size = block->is_compressed ? frame->raw_size : data_size;
     if (block->count == 0 || block->count > WAL__BLOCK_RECORDS_MAX ||
-        wal__get16(payload + AT_ZERO) != 0 || wal__frame_total_size(size) % WAL__BLOCK_ALIGN != 0 ||
+        wal__get16(payload + AT_ZERO) != 0 ||
         size - WAL__BLOCK_HEAD_SIZE - data_size >= WAL__BLOCK_ALIGN ||
         !wal__is_zero(block->data.data + data_size, size - WAL__BLOCK_HEAD_SIZE - data_size)) {
         return WAL__FMT_FIELD;
@@ -393,11 +403,13 @@ enum wal__fmt wal__block_cursor_next(struct wal__block_cursor *cursor, struct wa
     return WAL__FMT_OK;
 }
 
-uint32_t wal__block_payload_size(uint32_t data_size)
+uint32_t wal__block_payload_size(uint32_t data_size, uint32_t cipher_size)
 {
-    return (uint32_t)wal__align_up((uint64_t)WAL__FRAME_SIZE + WAL__BLOCK_HEAD_SIZE + data_size,
+    const uint32_t around = WAL__FRAME_SIZE + cipher_size;
+
+    return (uint32_t)wal__align_up((uint64_t)around + WAL__BLOCK_HEAD_SIZE + data_size,
                                    WAL__BLOCK_ALIGN) -
-           WAL__FRAME_SIZE;
+           around;
 }
 
 static int compress(struct wal__span raw, int level, uint8_t *out, int room)
@@ -407,8 +419,8 @@ static int compress(struct wal__span raw, int level, uint8_t *out, int room)
                : LZ4_compress_default((const char *)raw.data, (char *)out, (int)raw.size, room);
 }
 
-void wal__block_encode(struct wal__span raw, uint32_t count, int level, struct wal__frame *frame,
-                       uint8_t *out)
+void wal__block_encode(struct wal__span raw, uint32_t count, int level, uint32_t cipher_size,
+                       struct wal__frame *frame, uint8_t *out)
 {
     uint8_t *data = out + WAL__BLOCK_HEAD_SIZE;
     size_t room = raw.size - raw.size / SAVING_MIN;
@@ -427,7 +439,7 @@ void wal__block_encode(struct wal__span raw, uint32_t count, int level, struct w
         memcpy(data, raw.data, raw.size);
         size = (int)raw.size;
     }
-    frame->stored_size = wal__block_payload_size((uint32_t)size);
+    frame->stored_size = wal__block_payload_size((uint32_t)size, cipher_size);
     frame->raw_size =
         (frame->flags & WAL__FRAME_LZ4) != 0 ? (uint32_t)raw.size : frame->stored_size;
     wal__put16(out + AT_COUNT, (uint16_t)count);

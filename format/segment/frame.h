@@ -25,7 +25,9 @@ enum {
                                               * its fields */
     WAL__FRAME_BLOCK_MAX = 19 * 1024 * 1024, /* a record and its BLOCK */
     WAL__FRAME_INDEX_MAX = 64 * 1024 * 1024, /* size of a segment */
-    WAL__FRAME_LZ4_RATIO_MAX = 255
+    WAL__FRAME_LZ4_RATIO_MAX = 255,
+    /* What encryption adds to a payload (SPEC.md 8.2). */
+    WAL__FRAME_CIPHER_SIZE = 36
 };
 
 enum wal__frame_type {
@@ -82,6 +84,9 @@ static inline uint64_t wal__frame_total_size(uint32_t stored_size)
 
 /* Whether frames of the type have a sequence number. Unknown types do. */
 bool wal__frame_is_sequenced(uint8_t type);
+
+/* Whether frames of the type are encrypted where the segment is (SPEC.md 8.2). */
+bool wal__frame_is_secret(uint8_t type);
 
 /* Returns the name in SPEC.md, e.g. "ENTRY"; "UNKNOWN" for other types. */
 const char *wal__frame_type_name(uint8_t type);
@@ -165,15 +170,14 @@ void wal__block_cursor_begin(struct wal__block_cursor *cursor, struct wal__span 
 enum wal__fmt wal__block_cursor_next(struct wal__block_cursor *cursor, struct wal__frame *frame,
                                      struct wal__span *payload);
 
-/* Bytes of a BLOCK's payload with data_size bytes of data: what fills its frame to a multiple of
- * WAL__BLOCK_ALIGN. */
-uint32_t wal__block_payload_size(uint32_t data_size);
+/* Bytes of a BLOCK's payload with data_size bytes of data: what fills its frame, with what
+ * encryption adds to it (0: nothing), to a multiple of WAL__BLOCK_ALIGN. */
+uint32_t wal__block_payload_size(uint32_t data_size, uint32_t cipher_size);
 
-/* Compresses `raw` and writes the payload of a BLOCK to out, which has room for
- * wal__block_payload_size(raw.size) bytes: raw where compression would not save a sixteenth, or
- * when `level` is 0. Levels above 1 are those of LZ4 HC. Sets stored_size, raw_size, flags and
- * data_crc of *frame. */
-void wal__block_encode(struct wal__span raw, uint32_t count, int level, struct wal__frame *frame,
-                       uint8_t *out);
+/* Compresses `raw` and writes the payload of a BLOCK to out, which has room for the payload of
+ * raw.size bytes: raw where compression would not save a sixteenth, or when `level` is 0. Levels
+ * above 1 are those of LZ4 HC. Sets stored_size, raw_size, flags and data_crc of *frame. */
+void wal__block_encode(struct wal__span raw, uint32_t count, int level, uint32_t cipher_size,
+                       struct wal__frame *frame, uint8_t *out);
 
 #endif

@@ -811,13 +811,9 @@ bool wal__rewrite_find(const struct wal__scan_source *source, uint64_t size, uin
 
 /* --- repeated records ----------------------------------------------------- */
 
-enum {
-    PLACELESS_SIZE = 44 /* of a frame's header that no offset changes */
-};
-
 /* What the records of a segment are, up to a sequence number. */
 struct summary {
-    uint64_t salt;
+    const struct wal__repeat_segment *segment;
     uint64_t limit; /* highest sequence number that counts */
     uint64_t last_sequence;
     uint64_t count;
@@ -827,26 +823,32 @@ struct summary {
 static bool add_range(void *ctx, const struct wal__scan_range *range)
 {
     struct summary *summary = ctx;
+    const struct wal__repeat_segment *segment = summary->segment;
     uint64_t at = 0;
 
     while (at < range->size) {
-        const uint8_t *header = range->bytes + at;
+        const uint8_t *stored = range->bytes + at + WAL__FRAME_SIZE;
+        const uint64_t offset = range->offset + at;
+        uint8_t header[WAL__FRAME_SIZE];
         struct wal__frame frame;
 
-        if (wal__frame_decode(header, range->size - at, summary->salt, range->offset + at,
+        if (wal__frame_decode(range->bytes + at, range->size - at, segment->start.salt, offset,
                               &frame) != WAL__FMT_OK) {
             return false;
         }
-        if (wal__frame_is_sequenced(frame.type)) {
-            if (frame.sequence > summary->limit) {
-                return false; /* the rest is not compared */
-            }
-            /* The header's checksum is seeded with the offset. */
-            summary->crc = wal__crc32(summary->crc, header + sizeof(uint32_t), PLACELESS_SIZE);
-            summary->last_sequence = frame.sequence;
-            summary->count++;
-        }
         at += wal__frame_total_size(frame.stored_size);
+        if (!wal__frame_is_sequenced(frame.type)) {
+            continue;
+        }
+        if (frame.sequence > summary->limit ||
+            (segment->decrypt != NULL &&
+             !segment->decrypt(segment->decrypt_ctx, &frame, offset, stored))) {
+            return false; /* the rest is not compared */
+        }
+        wal__frame_encode(&frame, 0, 0, header); /* as at no place */
+        summary->crc = wal__crc32(summary->crc, header, sizeof(header));
+        summary->last_sequence = frame.sequence;
+        summary->count++;
     }
     return true;
 }
@@ -857,7 +859,7 @@ static enum wal__verdict sum_up(const struct wal__repeat_segment *segment, uint6
 {
     const struct wal__scan_sink sink = {summary, add_range, NULL};
 
-    *summary = (struct summary){.salt = segment->start.salt, .limit = limit};
+    *summary = (struct summary){.segment = segment, .limit = limit};
     wal__scan(&segment->source, &sink, &segment->start, scratch);
     return scratch->verdict;
 }

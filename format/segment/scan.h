@@ -142,6 +142,10 @@ bool wal__rewrite_find(const struct wal__scan_source *source, uint64_t size, uin
 struct wal__repeat_segment {
     struct wal__scan_source source;
     struct wal__scan_start start;
+    /* Of an encrypted segment: makes *frame, whose payload follows at `stored`, as it is without
+     * encryption. False: it cannot. NULL: it is not encrypted. */
+    bool (*decrypt)(void *ctx, struct wal__frame *frame, uint64_t offset, const uint8_t *stored);
+    void *decrypt_ctx;
 };
 
 enum wal__repeat {

@@ -65,6 +65,11 @@ enum {
 WAL__FOLLOWS(HEADER_END, HEADER_CRC, 4);
 WAL__FOLLOWS(REWRITE_END, REWRITE_CRC, 4);
 
+/* Of an encrypted segment. */
+enum { ENCRYPTED_KEY_ID = REWRITE_END, ENCRYPTED_CRC = ENCRYPTED_KEY_ID + 4, ENCRYPTED_END = 136 };
+
+WAL__FOLLOWS(ENCRYPTED_END, ENCRYPTED_CRC, 4);
+
 enum {
     TRAILER_MAGIC = 0,
     TRAILER_ID = TRAILER_MAGIC + 8,
@@ -211,7 +216,13 @@ void wal__segment_header_encode(const struct wal__segment_header *header, uint8_
         WAL__ASSERT((header->features.incompat & WAL__INCOMPAT_REWRITTEN) != 0);
         put_rewrite(out, &header->rewrite);
     }
-    memcpy(out + WAL__SEGMENT_HEADER_COPY, out, REWRITE_END);
+    if (wal__segment_is_encrypted(header)) {
+        WAL__ASSERT((header->features.incompat & WAL__INCOMPAT_ENCRYPTED) != 0);
+        wal__put32(out + ENCRYPTED_KEY_ID, header->key_id);
+        wal__put32(out + ENCRYPTED_CRC,
+                   wal__crc32(0, out + REWRITE_END, ENCRYPTED_CRC - REWRITE_END));
+    }
+    memcpy(out + WAL__SEGMENT_HEADER_COPY, out, ENCRYPTED_END);
 }
 
 /* Decodes the part of a header that a rewritten segment has. */
@@ -236,6 +247,17 @@ static enum wal__fmt decode_rewrite(const uint8_t *at, struct wal__segment_heade
     }
     header->rewrite = read;
     return WAL__FMT_OK;
+}
+
+/* The same of an encrypted one. */
+static enum wal__fmt decode_encrypted(const uint8_t *at, struct wal__segment_header *header)
+{
+    header->key_id = wal__get32(at + ENCRYPTED_KEY_ID);
+    if (wal__crc32(0, at + REWRITE_END, ENCRYPTED_CRC - REWRITE_END) !=
+        wal__get32(at + ENCRYPTED_CRC)) {
+        return WAL__FMT_HEADER_CRC;
+    }
+    return header->key_id != 0 ? WAL__FMT_OK : WAL__FMT_FIELD;
 }
 
 static bool header_fields_are_valid(const struct wal__segment_header *header)
@@ -273,6 +295,9 @@ static enum wal__fmt decode_copy(const uint8_t *at, struct wal__segment_header *
     }
     if ((read.features.incompat & WAL__INCOMPAT_REWRITTEN) != 0) {
         fmt = decode_rewrite(at, &read);
+    }
+    if (fmt == WAL__FMT_OK && (read.features.incompat & WAL__INCOMPAT_ENCRYPTED) != 0) {
+        fmt = decode_encrypted(at, &read);
     }
     if (fmt == WAL__FMT_OK) {
         memcpy(read.uuid, at + AT_UUID, UUID_SIZE);

@@ -27,7 +27,7 @@ enum {
 #define WAL__RO_COMPAT_REPLICA    1u
 #define WAL__RO_COMPAT_RESTORE    2u
 #define WAL__INCOMPAT_REWRITTEN   1u
-#define WAL__INCOMPAT_ENCRYPTED   2u /* reserved */
+#define WAL__INCOMPAT_ENCRYPTED   2u
 #define WAL__INCOMPAT_TRASH       4u
 #define WAL__INCOMPAT_PROVISIONAL 8u
 #define WAL__INCOMPAT_MOVED       16u
@@ -36,9 +36,9 @@ enum {
 #define WAL__RO_COMPAT(bits)      ((uint64_t)(bits) << 32)
 /* Those that this library implements. */
 #define WAL__KNOWN_RO_COMPAT      WAL__RO_COMPAT_RESTORE
-#define WAL__KNOWN_INCOMPAT                                                      \
-    (WAL__INCOMPAT_REWRITTEN | WAL__INCOMPAT_TRASH | WAL__INCOMPAT_PROVISIONAL | \
-     WAL__INCOMPAT_MOVED)
+#define WAL__KNOWN_INCOMPAT                                                    \
+    (WAL__INCOMPAT_REWRITTEN | WAL__INCOMPAT_ENCRYPTED | WAL__INCOMPAT_TRASH | \
+     WAL__INCOMPAT_PROVISIONAL | WAL__INCOMPAT_MOVED)
 
 enum wal__segment_class { WAL__CLASS_LOG = 1, WAL__CLASS_PACK = 2 };
 
@@ -102,11 +102,17 @@ struct wal__segment_header {
     uint32_t group_align;
     int64_t created_ms;
     struct wal__rewrite rewrite; /* with the feature bit */
+    uint32_t key_id;             /* of the data key, with the feature bit; 0: not encrypted */
 };
 
 static inline bool wal__segment_is_rewritten(const struct wal__segment_header *header)
 {
     return header->rewrite.generation != 0;
+}
+
+static inline bool wal__segment_is_encrypted(const struct wal__segment_header *header)
+{
+    return header->key_id != 0;
 }
 
 /* Returns the id of the segment that has a file name with this suffix: ".seg", or ".next" of a

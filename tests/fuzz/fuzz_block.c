@@ -43,7 +43,7 @@ static void add_nonsense(struct image *image, struct input *input)
     uint8_t *at = image->bytes + image->at;
 
     frame.flags = take8(input) & (WAL__FRAME_LZ4 | WAL__FRAME_REWRITTEN);
-    frame.stored_size = wal__block_payload_size(take8(input) % 2 == 0 ? 100 : 700);
+    frame.stored_size = wal__block_payload_size(take8(input) % 2 == 0 ? 100 : 700, 0);
     frame.raw_size =
         (frame.flags & WAL__FRAME_LZ4) != 0 ? (uint32_t)take8(input) * 64 : frame.stored_size;
     memset(payload, 0, sizeof(payload));

@@ -127,7 +127,7 @@ uint64_t image_block(struct image *image, uint32_t session, uint64_t first_seque
     uint32_t size = (uint32_t)wal__entry_record_size(&entry);
     uint64_t total = wal__frame_total_size(size);
     uint8_t *raw = calloc(count, (size_t)total);
-    uint8_t *out = calloc(1, wal__block_payload_size((uint32_t)total * count));
+    uint8_t *out = calloc(1, wal__block_payload_size((uint32_t)total * count, 0));
     struct wal__frame block = {.session = session};
     uint64_t offset = image->at;
     uint32_t raw_size;
@@ -148,7 +148,7 @@ uint64_t image_block(struct image *image, uint32_t session, uint64_t first_seque
         frame.data_crc = wal__crc32(0, at + WAL__FRAME_SIZE, size);
         wal__frame_encode(&frame, image->salt, offset + i, at);
     }
-    wal__block_encode((struct wal__span){raw, (size_t)total * count}, count, level, &block, out);
+    wal__block_encode((struct wal__span){raw, (size_t)total * count}, count, level, 0, &block, out);
     raw_size = block.raw_size;
     put(image, &block, out);
     block.raw_size = raw_size;

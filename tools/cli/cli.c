@@ -178,7 +178,7 @@ const char *cli_status_name(enum wal_status status)
         STATUS_NAME(WAL_ELOCKFILE), STATUS_NAME(WAL_EREDACTED),   STATUS_NAME(WAL_EOUTSIDE),
         STATUS_NAME(WAL_ECHANGED),  STATUS_NAME(WAL_EACCESS),     STATUS_NAME(WAL_ENOTFILE),
         STATUS_NAME(WAL_ECLOSED),   STATUS_NAME(WAL_ETRASHED),    STATUS_NAME(WAL_EREMOTE),
-        STATUS_NAME(WAL_EFENCED),
+        STATUS_NAME(WAL_EFENCED),   STATUS_NAME(WAL_EKEY),
     };
 #undef STATUS_NAME
     size_t at = status <= 0 ? (size_t) - (int)status : SIZE_MAX;
@@ -315,9 +315,10 @@ void cli_check(const struct cli *cli, const char *what, enum wal_status status)
 int cli_exit_code(enum wal_status status)
 {
     static const enum wal_status negative_statuses[] = {
-        WAL_ENOTFOUND, WAL_EEXISTS,  WAL_ECONFLICT, WAL_ETOOBIG,     WAL_ETORN,     WAL_ECORRUPT,
-        WAL_ENOPARENT, WAL_EBADJSON, WAL_EDAMAGED,  WAL_EDEPENDENCY, WAL_ECALLBACK, WAL_ESCHEMA,
-        WAL_EREDACTED, WAL_EOUTSIDE, WAL_ECHANGED,  WAL_ENOTFILE,    WAL_ETRASHED,  WAL_EFENCED,
+        WAL_ENOTFOUND, WAL_EEXISTS,   WAL_ECONFLICT, WAL_ETOOBIG,  WAL_ETORN,
+        WAL_ECORRUPT,  WAL_ENOPARENT, WAL_EBADJSON,  WAL_EDAMAGED, WAL_EDEPENDENCY,
+        WAL_ECALLBACK, WAL_ESCHEMA,   WAL_EREDACTED, WAL_EOUTSIDE, WAL_ECHANGED,
+        WAL_ENOTFILE,  WAL_ETRASHED,  WAL_EFENCED,   WAL_EKEY,
     };
 
     if (status == WAL_OK || status == WAL_END) {

@@ -196,6 +196,25 @@ int wal__system_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex,
                                             : ETIMEDOUT;
 }
 
+/* --- memory for secrets --------------------------------------------------- */
+
+/* Core files have it: the system has no advice against that. */
+void *wal__system_secret_alloc(size_t size)
+{
+    void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANON, -1, 0);
+
+    if (at == MAP_FAILED) {
+        return NULL;
+    }
+    (void)mlock(at, size);
+    return at;
+}
+
+void wal__system_secret_free(void *at, size_t size)
+{
+    (void)munmap(at, size);
+}
+
 /* --- clocks and random bytes -------------------------------------------- */
 
 int64_t wal__system_clock_ns(enum wal__system_clock clock)

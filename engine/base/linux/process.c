@@ -357,6 +357,25 @@ int wal__system_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex,
     return pthread_cond_timedwait(cond, mutex, until);
 }
 
+/* --- memory for secrets --------------------------------------------------- */
+
+void *wal__system_secret_alloc(size_t size)
+{
+    void *at = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    if (at == MAP_FAILED) {
+        return NULL;
+    }
+    (void)mlock(at, size);
+    (void)madvise(at, size, MADV_DONTDUMP);
+    return at;
+}
+
+void wal__system_secret_free(void *at, size_t size)
+{
+    (void)munmap(at, size);
+}
+
 /* --- clocks and random bytes -------------------------------------------- */
 
 int64_t wal__system_clock_ns(enum wal__system_clock clock)

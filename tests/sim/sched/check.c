@@ -469,6 +469,7 @@ static void shrink_segment(void)
     make_open();
     memcpy(header.uuid, process->store->core.manifest.uuid, sizeof(header.uuid));
     header.group_align = process->store->core.manifest.group_align;
+    wal__encrypt_header(process->store->core.env.keyring, &header);
     make_close();
     memcpy(env.root, SCHED_ROOT, sizeof(SCHED_ROOT));
     status = env.io->unlink(env.io->ctx, SCHED_ROOT "/log/0000000000000001.seg", &err);

@@ -217,14 +217,14 @@ TEST(error__a_later_failure_clears_actual)
 
 TEST(status__every_status_has_its_own_text)
 {
-    const char *unknown = wal_status_text(WAL_EFENCED - 1);
+    const char *unknown = wal_status_text(WAL_EKEY - 1);
 
     assert_string_equal(unknown, wal_status_text(WAL_END + 1));
     assert_string_equal(unknown, wal_status_text(INT32_MIN));
     assert_string_equal(unknown, wal_status_text(INT32_MAX));
-    for (int32_t a = WAL_EFENCED; a <= WAL_END; a++) {
+    for (int32_t a = WAL_EKEY; a <= WAL_END; a++) {
         assert_string_not_equal(wal_status_text(a), unknown);
-        for (int32_t b = WAL_EFENCED; b < a; b++) {
+        for (int32_t b = WAL_EKEY; b < a; b++) {
             assert_string_not_equal(wal_status_text(a), wal_status_text(b));
         }
     }

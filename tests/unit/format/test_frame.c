@@ -274,7 +274,7 @@ TEST(frame__unknown_flag_is_rejected)
 TEST(frame__unknown_type_must_be_ignorable)
 {
     for (int type = 1; type < 256; type++) {
-        struct wal__frame frame = an_entry(0);
+        struct wal__frame frame = an_entry(type == WAL__FRAME_BLOCK ? 464 : 0);
         int is_known = type <= 17;
 
         frame.type = (uint8_t)type;
@@ -286,6 +286,33 @@ TEST(frame__unknown_type_must_be_ignorable)
         assert_int_equal(strcmp(wal__frame_type_name(frame.type), "UNKNOWN") != 0, is_known);
         frame.flags |= WAL__FRAME_IGNORABLE;
         assert_int_equal(decode_header(frame, 1000), WAL__FMT_OK);
+    }
+}
+
+/* A BLOCK ends at a multiple of 512; what has no payload has none, or what encryption adds. */
+TEST(frame__size_of_some_types)
+{
+    static const struct {
+        uint8_t type;
+        uint32_t size;
+        enum wal__fmt fmt;
+    } cases[] = {
+        {WAL__FRAME_BLOCK, 464, WAL__FMT_OK},      {WAL__FRAME_BLOCK, 457, WAL__FMT_OK},
+        {WAL__FRAME_BLOCK, 456, WAL__FMT_FIELD},   {WAL__FRAME_BLOCK, 465, WAL__FMT_FIELD},
+        {WAL__FRAME_BLOCK, 976, WAL__FMT_OK},      {WAL__FRAME_TOMBSTONE, 36, WAL__FMT_OK},
+        {WAL__FRAME_TOMBSTONE, 8, WAL__FMT_FIELD}, {WAL__FRAME_TOMBSTONE, 35, WAL__FMT_FIELD},
+        {WAL__FRAME_ACCEPT, 36, WAL__FMT_OK},      {WAL__FRAME_RESTORE, 37, WAL__FMT_FIELD},
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct wal__frame frame = an_entry(cases[i].size);
+
+        frame.type = cases[i].type;
+        if (!wal__frame_is_sequenced(frame.type)) {
+            frame.sequence = 0;
+            frame.parent = 0;
+        }
+        assert_int_equal(decode_header(frame, 2000), cases[i].fmt);
     }
 }
 
@@ -351,11 +378,11 @@ TEST(frame__payload_is_bounded_by_its_type)
         {WAL__FRAME_DOC, 18u << 20},
         {WAL__FRAME_DOC_DELETE, 2u << 20},
         {WAL__FRAME_REDACT, 2u << 20},
-        {WAL__FRAME_TOMBSTONE, 0},
-        {WAL__FRAME_ACCEPT, 0},
+        {WAL__FRAME_TOMBSTONE, WAL__FRAME_CIPHER_SIZE},
+        {WAL__FRAME_ACCEPT, WAL__FRAME_CIPHER_SIZE},
         {WAL__FRAME_CHUNK, 2u << 20},
         {WAL__FRAME_BLOB, 2u << 20},
-        {WAL__FRAME_RESTORE, 0},
+        {WAL__FRAME_RESTORE, WAL__FRAME_CIPHER_SIZE},
         {200, 2u << 20},
     };
 

@@ -43,7 +43,7 @@ static int tear_down(void **state)
 
 static struct wal__repeat_segment segment_of(struct image *image)
 {
-    return (struct wal__repeat_segment){image_source(image), image_start(image)};
+    return (struct wal__repeat_segment){.source = image_source(image), .start = image_start(image)};
 }
 
 static enum wal__repeat compare(struct state *s)

@@ -163,7 +163,7 @@ TEST(manifest__version_0_is_read)
     assert_true(read.generation == 5);
     manifest.features.incompat = WAL__KNOWN_INCOMPAT;
     assert_int_equal(recode_manifest(manifest), WAL__FMT_OK);
-    manifest.features.incompat = WAL__INCOMPAT_ENCRYPTED;
+    manifest.features.incompat = 1u << 6;
     assert_int_equal(recode_manifest(manifest), WAL__FMT_FEATURES);
 }
 
@@ -652,8 +652,6 @@ static const struct block_case block_cases[] = {
     {"stored_size", 1, 0, 0, 0, WAL__FMT_SHORT},
     {"stored_size", 7, 0, 0, 0, WAL__FMT_SHORT},
     {"stored_size", 8, 0, 0, 0, WAL__FMT_SHORT},
-    {"stored_size", STORED - 8, 0, 0, 0, WAL__FMT_FIELD},
-    {"stored_size", STORED + 8, 0, 0, 0, WAL__FMT_FIELD},
     {"stored_size", STORED + 512, 0, 0, 0, WAL__FMT_FIELD},
 };
 
@@ -669,7 +667,7 @@ TEST(block__fields_are_bounded)
         struct wal__block block;
         enum wal__fmt fmt;
 
-        wal__block_encode((struct wal__span){raw, RAW}, RECORDS, 0, &frame, payload);
+        wal__block_encode((struct wal__span){raw, RAW}, RECORDS, 0, 0, &frame, payload);
         assert_int_equal(frame.stored_size, STORED);
         if (field->stored_size != 0) {
             frame.stored_size = field->stored_size;

@@ -13,10 +13,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/base/cipher.h"
 #include "format/bytes/crc32.h"
 #include "format/index/file_list.h"
 #include "format/index/index_fmt.h"
 #include "format/segment/frame.h"
+#include "format/segment/keys_fmt.h"
 #include "format/segment/record.h"
 #include "format/segment/segment_fmt.h"
 #include "tests/lib/test.h"
@@ -159,6 +161,25 @@ TEST(spec_hex__segment_header)
     memcpy(header.uuid, uuid, sizeof(uuid));
     wal__segment_header_encode(&header, bytes);
     assert_example("segment-header", bytes, 84);
+}
+
+TEST(spec_hex__keys)
+{
+    struct wal__keys_file file = {.generation = 1, .slot_count = 1, .key_count = 1};
+    uint8_t bytes[WAL__KEYS_COPY_SIZE];
+
+    memcpy(file.uuid, uuid, sizeof(uuid));
+    file.slots[0] = (struct wal__key_slot){.kind = WAL__KEY_SLOT_PASSPHRASE,
+                                           .id = 1,
+                                           .created_ms = CREATED_MS,
+                                           .log2_n = 17,
+                                           .r = 8,
+                                           .p = 1,
+                                           .label = "mine"};
+    file.keys[0] =
+        (struct wal__data_key){.id = 1, .suite = WAL__SUITE_AES_256_GCM, .created_ms = CREATED_MS};
+    (void)wal__keys_encode(&file, bytes);
+    assert_example("keys", bytes, 136);
 }
 
 /* The frames of a group, which begins a segment. Returns the chain after it. */

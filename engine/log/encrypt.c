@@ -1,0 +1,310 @@
+/*
+ * encrypt.c - encrypts and decrypts frames and files (encrypt.h; SPEC.md 8.2, 8.3).
+ *
+ * The key of a segment or of a file is derived from a data key and a salt that is random, so that
+ * no key encrypts more than a segment: random nonces do not repeat there, also where two copies of
+ * a store go on apart.
+ */
+#include "engine/log/encrypt.h"
+
+#include <string.h>
+
+#include "engine/base/system.h"
+#include "format/bytes/assert.h"
+#include "format/bytes/crc32.h"
+
+/* --- the keyring -------------------------------------------------------- */
+
+struct wal__keyring *wal__keyring_create(const struct wal__io *io, const uint8_t uuid[16])
+{
+    struct wal__keyring *keyring = wal__system_secret_alloc(sizeof(*keyring));
+
+    if (keyring != NULL) {
+        keyring->io = io;
+        memcpy(keyring->uuid, uuid, sizeof(keyring->uuid));
+        pthread_mutex_init(&keyring->mutex, NULL);
+    }
+    return keyring;
+}
+
+void wal__keyring_destroy(struct wal__keyring *keyring)
+{
+    if (keyring != NULL) {
+        pthread_mutex_destroy(&keyring->mutex);
+        wal__secret_clear(keyring, sizeof(*keyring));
+        wal__system_secret_free(keyring, sizeof(*keyring));
+    }
+}
+
+/* The rank of a data key, or the count. */
+static uint32_t find_key(const struct wal__keyring *keyring, uint32_t id)
+{
+    uint32_t rank = 0;
+
+    while (rank < keyring->count && keyring->keys[rank].id != id) {
+        rank++;
+    }
+    return rank;
+}
+
+static enum wal_status derive_segment_key(const struct wal__keyring *keyring,
+                                          const struct wal__segment_header *header, uint32_t rank,
+                                          struct wal__key *key)
+{
+    uint8_t info[16 + 16 + 8 + 8 + 4] = "agentwal segment";
+
+    memcpy(info + 16, keyring->uuid, 16);
+    wal__put64(info + 32, header->salt);
+    wal__put64(info + 40, header->id);
+    wal__put32(info + 48, header->class);
+    return wal__key_derive(&keyring->keys[rank].key, (struct wal__span){info, sizeof(info)}, key);
+}
+
+/* Sets the key of the segment, unless the cipher has it. */
+static enum wal_status use_segment_key(struct wal__keyring *keyring, struct wal__cipher *cipher,
+                                       const struct wal__segment_header *header)
+{
+    const uint32_t place = (uint32_t)header->salt % WAL__SEGMENT_KEYS;
+    const uint32_t rank = find_key(keyring, header->key_id);
+    enum wal_status status = WAL_OK;
+    struct wal__key key;
+
+    if (cipher->key_id == header->salt && cipher->key_id != 0) {
+        return WAL_OK;
+    }
+    if (rank == keyring->count) {
+        return WAL_EKEY;
+    }
+    pthread_mutex_lock(&keyring->mutex);
+    if (keyring->segments[place].salt != header->salt ||
+        keyring->segments[place].id != header->id) {
+        keyring->segments[place].salt = header->salt;
+        keyring->segments[place].id = header->id;
+        status = derive_segment_key(keyring, header, rank, &keyring->segments[place].key);
+        if (status != WAL_OK) {
+            keyring->segments[place].id = 0;
+        }
+    }
+    key = keyring->segments[place].key;
+    pthread_mutex_unlock(&keyring->mutex);
+    if (status == WAL_OK) {
+        status = wal__cipher_set_key(cipher, keyring->keys[rank].suite, &key);
+    }
+    if (status == WAL_OK) {
+        cipher->key_id = header->salt;
+    }
+    wal__secret_clear(&key, sizeof(key));
+    return status;
+}
+
+void wal__encrypt_header(const struct wal__keyring *keyring, struct wal__segment_header *header)
+{
+    header->features.incompat &= ~WAL__INCOMPAT_ENCRYPTED;
+    header->key_id = 0;
+    if (keyring != NULL) {
+        header->features.incompat |= WAL__INCOMPAT_ENCRYPTED;
+        header->key_id = keyring->keys[keyring->count - 1].id;
+    }
+}
+
+/* --- frames ------------------------------------------------------------- */
+
+/* Where the parts of an encrypted payload are, from its end. */
+enum {
+    HASH_SIZE = 8,
+    FROM_TAG = WAL__TAG_SIZE,
+    FROM_NONCE = FROM_TAG + WAL__NONCE_SIZE,
+    FROM_HASH = FROM_NONCE + HASH_SIZE,
+    BOUND_SIZE = 8 + WAL__FRAME_SIZE /* what a tag authenticates in addition */
+};
+
+WAL__FOLLOWS((int)WAL__FRAME_CIPHER_SIZE, (int)FROM_NONCE, (int)HASH_SIZE);
+
+/* Writes what the tag of a frame authenticates: its offset, and its header as stored but for the
+ * checksums. */
+static void bind(const struct wal__frame *frame, uint64_t offset, uint8_t out[BOUND_SIZE])
+{
+    struct wal__frame header = *frame;
+
+    header.data_crc = 0;
+    wal__put64(out, offset);
+    wal__frame_encode(&header, 0, 0, out + 8);
+}
+
+enum wal_status wal__encrypt_frame(struct wal__keyring *keyring, struct wal__cipher *cipher,
+                                   const struct wal__segment_header *header, uint64_t offset,
+                                   struct wal__frame *frame, const uint8_t *payload, uint8_t *out)
+{
+    const uint32_t size = frame->stored_size;
+    uint8_t *stored = out + WAL__FRAME_SIZE;
+    uint8_t *end = stored + size + WAL__FRAME_CIPHER_SIZE;
+    const struct wal__span in = {stored, size + HASH_SIZE};
+    uint8_t bound[BOUND_SIZE];
+    enum wal_status status = use_segment_key(keyring, cipher, header);
+
+    WAL__ASSERT(wal__frame_is_secret(frame->type));
+    if (status != WAL_OK) {
+        return status;
+    }
+    memmove(stored, payload, size);
+    wal__put64(end - FROM_HASH, frame->id_hash);
+    keyring->io->random(keyring->io->ctx, end - FROM_NONCE, WAL__NONCE_SIZE);
+    if (keyring->on_nonce != NULL) {
+        keyring->on_nonce(keyring->on_nonce_ctx, header->salt, end - FROM_NONCE);
+    }
+    frame->id_hash = 0;
+    frame->stored_size += WAL__FRAME_CIPHER_SIZE;
+    frame->raw_size = (frame->flags & WAL__FRAME_LZ4) != 0 ? frame->raw_size : frame->stored_size;
+    bind(frame, offset, bound);
+    status = wal__cipher_encrypt(cipher, end - FROM_NONCE, (struct wal__span){bound, sizeof(bound)},
+                                 in, stored, end - FROM_TAG);
+    memset(end, 0,
+           wal__frame_total_size(frame->stored_size) - WAL__FRAME_SIZE - frame->stored_size);
+    frame->data_crc = wal__crc32(0, stored, frame->stored_size);
+    wal__frame_encode(frame, header->salt, offset, out);
+    return status;
+}
+
+enum wal_status wal__decrypt_frame(struct wal__keyring *keyring, struct wal__cipher *cipher,
+                                   const struct wal__segment_header *header, uint64_t offset,
+                                   struct wal__frame *frame, const uint8_t *stored, uint8_t *out)
+{
+    const uint8_t *end = stored + frame->stored_size;
+    enum wal_status status = use_segment_key(keyring, cipher, header);
+    uint8_t bound[BOUND_SIZE];
+    struct wal__span in;
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    if (frame->stored_size < WAL__FRAME_CIPHER_SIZE || frame->id_hash != 0) {
+        return WAL_ECORRUPT;
+    }
+    in = (struct wal__span){stored, frame->stored_size - FROM_NONCE};
+    bind(frame, offset, bound);
+    status = wal__cipher_decrypt(cipher, end - FROM_NONCE, (struct wal__span){bound, sizeof(bound)},
+                                 in, out, end - FROM_TAG);
+    if (status == WAL_OK) {
+        frame->stored_size -= WAL__FRAME_CIPHER_SIZE;
+        frame->raw_size =
+            (frame->flags & WAL__FRAME_LZ4) != 0 ? frame->raw_size : frame->stored_size;
+        frame->id_hash = wal__get64(out + frame->stored_size);
+        frame->data_crc = wal__crc32(0, out, frame->stored_size);
+    }
+    return status;
+}
+
+enum wal_status wal__decrypt_payload(struct wal__keyring *keyring, struct wal__cipher *cipher,
+                                     const struct wal__segment_header *header, uint64_t offset,
+                                     struct wal__frame *frame, struct wal__buf *plain,
+                                     const uint8_t **payload)
+{
+    enum wal_status status;
+    uint8_t *out;
+
+    if (!wal__encrypt_covers(header, frame->type)) {
+        return WAL_OK;
+    }
+    plain->size = 0;
+    if (wal__buf_reserve(plain, frame->stored_size, &out) != WAL_OK) {
+        return WAL_ENOMEM;
+    }
+    status = wal__decrypt_frame(keyring, cipher, header, offset, frame, *payload, out);
+    *payload = out;
+    return status;
+}
+
+/* --- files -------------------------------------------------------------- */
+
+enum {
+    FILE_KEY_ID = 8,
+    FILE_ZERO = FILE_KEY_ID + 4,
+    FILE_SALT = FILE_ZERO + 4,
+    FILE_REST = FILE_SALT + 16,
+    FILE_HEADER_SIZE = 48
+};
+
+WAL__FOLLOWS((int)FILE_HEADER_SIZE, (int)FILE_REST, 16);
+WAL__FOLLOWS((int)WAL__FILE_CIPHER_SIZE, (int)FILE_HEADER_SIZE, (int)WAL__TAG_SIZE);
+
+static const uint8_t file_magic[8] = "AGWALENC";
+/* A key encrypts one file only. */
+static const uint8_t file_nonce[WAL__NONCE_SIZE];
+
+bool wal__file_is_encrypted(struct wal__span bytes)
+{
+    return bytes.size >= WAL__FILE_CIPHER_SIZE &&
+           memcmp(bytes.data, file_magic, sizeof(file_magic)) == 0;
+}
+
+/* Sets the key of the file with this header, and binds it to its name. */
+static enum wal_status use_file_key(const struct wal__keyring *keyring, const char *name,
+                                    const uint8_t *header, struct wal__cipher *cipher,
+                                    struct wal__key *bound)
+{
+    const uint32_t rank = find_key(keyring, wal__get32(header + FILE_KEY_ID));
+    uint8_t info[16 + 16 + 16] = "agentwal file";
+    struct wal__key key;
+    enum wal_status status;
+
+    if (rank == keyring->count) {
+        return WAL_EKEY;
+    }
+    memcpy(info + 16, keyring->uuid, 16);
+    memcpy(info + 32, header + FILE_SALT, 16);
+    status =
+        wal__key_derive(&keyring->keys[rank].key, (struct wal__span){info, sizeof(info)}, &key);
+    if (status == WAL_OK) {
+        status = wal__key_mac(&key, (struct wal__span){(const uint8_t *)name, strlen(name)},
+                              bound->bytes);
+    }
+    if (status == WAL_OK) {
+        status = wal__cipher_set_key(cipher, keyring->keys[rank].suite, &key);
+    }
+    wal__secret_clear(&key, sizeof(key));
+    return status;
+}
+
+enum wal_status wal__encrypt_file(struct wal__keyring *keyring, const char *name,
+                                  struct wal__span in, uint8_t *out)
+{
+    const struct wal__io *io = keyring->io;
+    struct wal__cipher cipher = {0};
+    struct wal__key bound;
+    enum wal_status status;
+
+    memset(out, 0, FILE_HEADER_SIZE);
+    memcpy(out, file_magic, sizeof(file_magic));
+    wal__put32(out + FILE_KEY_ID, keyring->keys[keyring->count - 1].id);
+    io->random(io->ctx, out + FILE_SALT, 16);
+    status = use_file_key(keyring, name, out, &cipher, &bound);
+    if (status == WAL_OK) {
+        status =
+            wal__cipher_encrypt(&cipher, file_nonce, (struct wal__span){bound.bytes, WAL__KEY_SIZE},
+                                in, out + FILE_HEADER_SIZE, out + FILE_HEADER_SIZE + in.size);
+    }
+    wal__cipher_deinit(&cipher);
+    return status;
+}
+
+enum wal_status wal__decrypt_file(struct wal__keyring *keyring, const char *name,
+                                  struct wal__span in, uint8_t *out)
+{
+    struct wal__cipher cipher = {0};
+    struct wal__key bound;
+    struct wal__span body;
+    enum wal_status status;
+
+    if (!wal__file_is_encrypted(in)) {
+        return WAL_ECORRUPT;
+    }
+    body = (struct wal__span){in.data + FILE_HEADER_SIZE, in.size - WAL__FILE_CIPHER_SIZE};
+    status = use_file_key(keyring, name, in.data, &cipher, &bound);
+    if (status == WAL_OK) {
+        status =
+            wal__cipher_decrypt(&cipher, file_nonce, (struct wal__span){bound.bytes, WAL__KEY_SIZE},
+                                body, out, body.data + body.size);
+    }
+    wal__cipher_deinit(&cipher);
+    return status;
+}

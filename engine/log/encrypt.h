@@ -1,0 +1,105 @@
+/*
+ * encrypt.h - the keys of an encrypted store in memory, and what they encrypt: frames of segments,
+ * and derived files whole (SPEC.md 8.2, 8.3). A store that is not encrypted has no keyring.
+ *
+ * Invariants: nothing is returned that is not authentic; a nonce is random, and used once.
+ * A keyring: any thread. A cipher belongs to one.
+ */
+#ifndef AGENTWAL_ENGINE_LOG_ENCRYPT_H
+#define AGENTWAL_ENGINE_LOG_ENCRYPT_H
+
+#include <pthread.h>
+
+#include "engine/base/cipher.h"
+#include "format/segment/frame.h"
+#include "format/segment/keys_fmt.h"
+#include "format/segment/segment_fmt.h"
+
+/* Keys of segments that were derived before. */
+enum { WAL__SEGMENT_KEYS = 64 };
+
+struct wal__keyring {
+    const struct wal__io *io;
+    uint8_t uuid[16];
+    struct wal__key store_key;
+    uint64_t plain_ids[2]; /* as in KEYS */
+    uint32_t count;
+    struct {
+        uint32_t id;
+        enum wal__suite suite;
+        struct wal__key key;
+    } keys[WAL__DATA_KEYS_MAX]; /* ascending by id: the last one is for what is new */
+    pthread_mutex_t mutex;      /* of what follows */
+    struct {
+        uint64_t salt;
+        uint64_t id;
+        struct wal__key key;
+    } segments[WAL__SEGMENT_KEYS];
+    /* Of tests: receives each nonce with the salt of its segment. May be null. */
+    void (*on_nonce)(void *ctx, uint64_t salt, const uint8_t nonce[WAL__NONCE_SIZE]);
+    void *on_nonce_ctx;
+};
+
+/* Marks a new segment, or one that replaces others, as encrypted by the newest key. keyring may be
+ * null: the header is then of a segment that is not encrypted. */
+void wal__encrypt_header(const struct wal__keyring *keyring, struct wal__segment_header *header);
+
+/* Bytes that encryption adds to each frame of the segment. */
+static inline uint32_t wal__encrypt_overhead(const struct wal__segment_header *header)
+{
+    return wal__segment_is_encrypted(header) ? WAL__FRAME_CIPHER_SIZE : 0;
+}
+
+/* Whether a frame of the segment is encrypted. */
+static inline bool wal__encrypt_covers(const struct wal__segment_header *header, uint8_t type)
+{
+    return wal__segment_is_encrypted(header) && wal__frame_is_secret(type);
+}
+
+/*
+ * Encrypts a frame of the segment. *frame and `payload` are as without encryption; on return *frame
+ * is as stored, and its header, payload and padding are in out, which has room for
+ * wal__frame_total_size(frame->stored_size + WAL__FRAME_CIPHER_SIZE). WAL_ENOMEM; WAL_EKEY: the
+ * store has no such key.
+ */
+enum wal_status wal__encrypt_frame(struct wal__keyring *keyring, struct wal__cipher *cipher,
+                                   const struct wal__segment_header *header, uint64_t offset,
+                                   struct wal__frame *frame, const uint8_t *payload,
+                                   uint8_t *out) WAL_MUST_USE;
+
+/*
+ * The reverse: *frame is as decoded, `stored` its payload. out has room for frame->stored_size; on
+ * success it begins with the payload, and *frame is as without encryption. WAL_ECORRUPT: it is not
+ * authentic. WAL_EKEY, WAL_ENOMEM.
+ */
+enum wal_status wal__decrypt_frame(struct wal__keyring *keyring, struct wal__cipher *cipher,
+                                   const struct wal__segment_header *header, uint64_t offset,
+                                   struct wal__frame *frame, const uint8_t *stored,
+                                   uint8_t *out) WAL_MUST_USE;
+
+/* The same for any frame of any segment: where it is encrypted, *payload is decrypted to `plain`,
+ * and points there. */
+enum wal_status wal__decrypt_payload(struct wal__keyring *keyring, struct wal__cipher *cipher,
+                                     const struct wal__segment_header *header, uint64_t offset,
+                                     struct wal__frame *frame, struct wal__buf *plain,
+                                     const uint8_t **payload) WAL_MUST_USE;
+
+/* Whether the file begins as an encrypted one. */
+bool wal__file_is_encrypted(struct wal__span bytes);
+/* Bytes that encryption adds to a file. */
+enum { WAL__FILE_CIPHER_SIZE = 64 };
+/* Encrypts a file of this name to out, which has room for in.size + WAL__FILE_CIPHER_SIZE. */
+enum wal_status wal__encrypt_file(struct wal__keyring *keyring, const char *name,
+                                  struct wal__span in, uint8_t *out) WAL_MUST_USE;
+/* The reverse, in.size - WAL__FILE_CIPHER_SIZE bytes. WAL_ECORRUPT: it is not authentic, of another
+ * name or store, or not encrypted. */
+enum wal_status wal__decrypt_file(struct wal__keyring *keyring, const char *name,
+                                  struct wal__span in, uint8_t *out) WAL_MUST_USE;
+
+/* The keyring's memory, which is neither swapped nor in core files; cleared when it is freed. NULL
+ * without memory. */
+struct wal__keyring *wal__keyring_create(const struct wal__io *io, const uint8_t uuid[16]);
+/* keyring may be null. */
+void wal__keyring_destroy(struct wal__keyring *keyring);
+
+#endif

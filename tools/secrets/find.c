@@ -368,12 +368,12 @@ static bool is_empty(struct rest rest, size_t at, size_t from)
 
 /* Moves the end of a header's value, without quotes around it, to the end of the text that it is
  * in; parameters of it may have quotes: NAME="VALUE". */
-static void extend_header(struct rest rest, struct range *range)
+static void extend_header(struct rest rest, struct range *range, size_t max)
 {
     bool has_parameter = true;
 
     while (has_parameter) {
-        extend(rest, range, quoted_stops, SIZE_MAX);
+        extend(rest, range, quoted_stops, max);
         has_parameter = false;
         if (range->end < rest.size && rest.data[range->end] == '"' &&
             rest.data[range->end - 1] == '=') {
@@ -638,6 +638,17 @@ static bool is_header_value(const char *value, size_t size)
            (last > 0 && letters >= 8 && letters == size - last) || letters >= 24;
 }
 
+/* Moves the end of a header's value, at most `max` bytes on: a scheme and what is after it are one
+ * value. */
+static void extend_scheme(struct rest rest, struct value *value, size_t max)
+{
+    if (value->quote != '\0') {
+        extend_quoted(rest, value, max);
+    } else {
+        extend_header(rest, &value->range, max);
+    }
+}
+
 /* The value of a header, whole: its scheme too. */
 static bool find_header(struct secrets_rule *rule, struct wal_slice text, size_t at,
                         size_t word_size, struct range *range)
@@ -649,16 +660,14 @@ static bool find_header(struct secrets_rule *rule, struct wal_slice text, size_t
         !is_literal(rest.data + value.range.from, value.range.end - value.range.from)) {
         return false;
     }
-    /* A scheme and what is after it are one value. */
-    if (value.quote != '\0') {
-        extend_quoted(rest, &value, SIZE_MAX);
-    } else {
-        extend_header(rest, &value.range);
+    extend_scheme(rest, &value, PROBE_SIZE);
+    if (is_placeholder(rule, rest.data + value.range.from, value.range.end - value.range.from) ||
+        !is_header_value(rest.data + value.range.from, value.range.end - value.range.from)) {
+        return false;
     }
+    extend_scheme(rest, &value, SIZE_MAX);
     *range = (struct range){at + value.range.from, at + value.range.end};
-    return !is_placeholder(rule, rest.data + value.range.from,
-                           value.range.end - value.range.from) &&
-           is_header_value(rest.data + value.range.from, value.range.end - value.range.from);
+    return true;
 }
 
 /* The password of "://USER:PASSWORD@HOST", or the token of "://TOKEN@HOST". */

@@ -25,9 +25,8 @@ function(agentwal_find_static_libraries variable)
 endfunction()
 
 # agentwal_add_static_objects(TARGET): adds the library and conversion to a
-# module, with the SHA-256 of libcrypto.a that does not link the rest of it.
+# module.
 function(agentwal_add_static_objects target)
-  set(objects $<TARGET_OBJECTS:agentwal_objects>)
   set(convert_objects $<TARGET_OBJECTS:agentwal_convert_objects>)
   find_library(AGENTWAL_STATIC_sqlite3 libsqlite3.a)
   mark_as_advanced(AGENTWAL_STATIC_sqlite3)
@@ -40,13 +39,11 @@ function(agentwal_add_static_objects target)
     target_sources(${target} PRIVATE ${PROJECT_SOURCE_DIR}/${database})
   endif()
   target_sources(${target} PRIVATE
-    $<FILTER:${objects},EXCLUDE,/engine/base/sha256[.]c[.]o$>
+    $<TARGET_OBJECTS:agentwal_objects>
     ${convert_objects}
-    ${PROJECT_SOURCE_DIR}/bindings/digest/sha256.c
     ${PROJECT_SOURCE_DIR}/bindings/table/table.c)
   target_include_directories(${target} PRIVATE
     ${PROJECT_SOURCE_DIR}/convert/include)
-  target_include_directories(${target} SYSTEM PRIVATE ${AGENTWAL_libcrypto_INCLUDE})
 endfunction()
 
 # agentwal_add_static_search(TARGET WHAT FILE MISSING): adds full-text search to

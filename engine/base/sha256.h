@@ -1,8 +1,6 @@
 /*
  * sha256.h - SHA-256 by libcrypto (SPEC.md 5.12). A store fetches the algorithm once, with its
  * first digest. Any thread; a struct wal__sha256_ctx belongs to one thread.
- *
- * In modules that carry libcrypto, bindings/digest/sha256.c is in place of sha256.c.
  */
 #ifndef AGENTWAL_ENGINE_BASE_SHA256_H
 #define AGENTWAL_ENGINE_BASE_SHA256_H

@@ -16,7 +16,7 @@ tidy() {
 }
 export -f tidy
 
-dirs=(engine format convert search remote tools tests bindings/digest bindings/table)
+dirs=(engine format convert search remote tools tests bindings/table)
 for headers in bindings/node/node_modules/node-api-headers/include /usr/include/node; do
     if [ -e "$headers/node_api.h" ]; then
         dirs+=(bindings/node/native)

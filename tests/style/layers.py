@@ -100,7 +100,6 @@ LAYERS = {
     "engine/base/linux/": ["engine/base/", API, "format/bytes/"],
     "engine/base/darwin/": ["engine/base/", API, "format/bytes/"],
     # In place of a file of the engine.
-    "bindings/digest/": ["engine/base/", "format/bytes/"],
     # Benchmarks that reach below the interface.
     "bench/internal/": [API, "bench/"] + BYTES + ENGINE,
     # Bare PUTs, to compare with, by the drivers.
@@ -160,7 +159,7 @@ LITERAL = re.compile(r'"(?:\\.|[^"\\\n])*"' r"|'(?:\\.|[^'\\\n])*'")
 
 def sources():
     for top in ("format", "engine", "convert", "search", "remote", "tools", "bench",
-                "bindings/digest", "bindings/table", "bindings/node/native", "bindings/python"):
+                "bindings/table", "bindings/node/native", "bindings/python"):
         for folder, _, names in os.walk(os.path.join(ROOT, top)):
             for name in sorted(names):
                 if name.endswith((".c", ".h", ".cc")):

@@ -31,10 +31,11 @@ from ._entries import Entries
 from ._entry import AppendResult, NewEntry
 from ._errors import (AccessDenied, BadJSON, Busy, CallbackFailed, Changed, Claimed, Closed,
                       Conflict, Corrupt, Damaged, DependencyFailed, Error, Exists, Fenced, Forked,
-                      Invalid, InvalidType, IOFailed, LimitReached, Locked, LockFileLost,
-                      NetworkFilesystem, NoParent, NoSpace, NotAFile, NotAStore, NotFound,
-                      OutOfMemory, OutsideRoot, Poisoned, ReadOnly, Redacted, RemoteFailed,
-                      SchemaMismatch, TimedOut, TooBig, Torn, Trashed, UnsupportedVersion)
+                      Invalid, InvalidType, IOFailed, KeyRefused, LimitReached, Locked,
+                      LockFileLost, NetworkFilesystem, NoParent, NoSpace, NotAFile, NotAStore,
+                      NotFound, OutOfMemory, OutsideRoot, Poisoned, ReadOnly, Redacted,
+                      RemoteFailed, SchemaMismatch, TimedOut, TooBig, Torn, Trashed,
+                      UnsupportedVersion)
 from ._files import Checkpoints, FileState
 from ._imports import ImportFollow
 from ._info import Document, SessionInfo, SessionList
@@ -57,11 +58,10 @@ __all__ = [
     "UNSET", "AccessDenied", "AppendResult", "BackupResult", "BadJSON", "BlobReader", "BlobWriter",
     "Blobs", "Busy", "CallbackFailed", "Changed", "CheckpointInfo", "CheckpointIssue",
     "Checkpoints", "Claim", "Claimed", "Closed", "CompactResult", "Compaction", "Conflict",
-    "Corrupt", "Damaged",
-    "DependencyFailed", "Document", "DocumentChange", "Documents", "Entries", "Entry",
-    "EntryIterator", "Error", "Exists", "Export", "Fenced", "FileChange", "FileChanges",
+    "Corrupt", "Damaged", "DependencyFailed", "Document", "DocumentChange", "Documents", "Entries",
+    "Entry", "EntryIterator", "Error", "Exists", "Export", "Fenced", "FileChange", "FileChanges",
     "FileState", "Forked", "Head", "HeadMove", "IOFailed", "ImportClient", "ImportFollow",
-    "ImportIssue", "ImportReport", "ImportResult", "Invalid", "InvalidType", "LimitReached",
+    "ImportIssue", "ImportReport", "ImportResult", "Invalid", "InvalidType", "KeyRefused",
     "LockFileLost", "Locked", "MigrateResult", "NetworkFilesystem", "NewEntry", "NoParent",
     "NoSpace", "NotAFile", "NotAStore", "NotFound", "OutOfMemory", "OutsideRoot", "Poisoned",
     "ReadOnly", "Redacted", "RemoteFailed", "RewindResult", "SalvageLoss", "SalvageResult",

@@ -190,6 +190,10 @@ class Fenced(Error):
     """Another writer has taken over what this one wrote to."""
 
 
+class KeyRefused(Error):
+    """The store is encrypted and the key does not open it, or it is not encrypted."""
+
+
 STATUSES: dict[int, tuple[str, type[Error]]] = {
     -1: ("WAL_EINVAL", Invalid),
     -2: ("WAL_ENOTFOUND", NotFound),
@@ -227,6 +231,7 @@ STATUSES: dict[int, tuple[str, type[Error]]] = {
     -34: ("WAL_ETRASHED", Trashed),
     -35: ("WAL_EREMOTE", RemoteFailed),
     -36: ("WAL_EFENCED", Fenced),
+    -37: ("WAL_EKEY", KeyRefused),
 }
 for _code, _kind in STATUSES.values():
     _kind.code = _code

@@ -2,7 +2,8 @@
  * file_base.c - finds the line of another file that a file goes on from (file_import.h).
  *
  * The session that has the line is that of the id which the file states, or one that it names: the
- * store has no list of files.
+ * store has no list of files. One that was exported to the client has the lines that the client
+ * added, by the ordinals that they state.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -94,18 +95,20 @@ static bool find_last_line(const struct wal__import_file *file, struct wal_sessi
     return id[0] != '\0';
 }
 
-/* Writes the id of the entry on the branch up to `last` that has the ordinal before probe.base_end;
- * false: the branch ends before it. A line without an ordinal has the next one. */
+/* Writes the id of the entry on the branch up to `last` (or NULL: the head) that has the ordinal
+ * before probe.base_end; false: the branch ends before it. A line without an ordinal has the next
+ * one; up to the head, where entries may be several lines of a file, that entry states its own. */
 static bool find_ordinal(const struct wal__import_file *file, struct wal_session *session,
                          const char *last, char id[WAL__LINE_ID_SIZE])
 {
-    const struct wal_entry_cursor_options options = {.struct_size = sizeof(options),
-                                                     .flags = WAL_ENTRY_CURSOR_REDACTED |
-                                                              WAL_ENTRY_CURSOR_OUT_OF_LINE,
-                                                     .up_to = wal__slice_from_text(last)};
+    const struct wal_entry_cursor_options options = {
+        .struct_size = sizeof(options),
+        .flags = WAL_ENTRY_CURSOR_REDACTED | WAL_ENTRY_CURSOR_OUT_OF_LINE,
+        .up_to = wal__slice_from_text(last != NULL ? last : "")};
     struct wal_entry_cursor *cursor = NULL;
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     int64_t next = 0; /* the ordinal after that of the entry */
+    bool is_stated = false;
 
     id[0] = '\0';
     if (wal_entry_cursor_open(session, &options, &cursor, NULL) != WAL_OK) {
@@ -115,7 +118,7 @@ static bool find_ordinal(const struct wal__import_file *file, struct wal_session
            wal_entry_cursor_next(cursor, &entry, NULL) == WAL_OK) {
         struct wal__json_span text = wal__line_text(entry.payload.data, (size_t)entry.payload.size);
         int64_t ordinal = next;
-        struct wal__line_info line;
+        struct wal__line_info line = {.ordinal = {NULL, 0}};
 
         if ((entry.flags & (WAL_ENTRY_REDACTED | WAL_ENTRY_OUT_OF_LINE)) == 0 &&
             wal__line_read(file->probe.dialect, text.data, text.size, &line, NULL) ==
@@ -128,10 +131,34 @@ static bool find_ordinal(const struct wal__import_file *file, struct wal_session
             break;
         }
         next = ordinal + 1;
+        is_stated = line.ordinal.size > 0;
         snprintf(id, WAL__LINE_ID_SIZE, "%.*s", (int)entry.id.size, (const char *)entry.id.data);
     }
     wal_entry_cursor_close(cursor);
-    return (uint64_t)next == file->probe.base_end && id[0] != '\0';
+    return (uint64_t)next == file->probe.base_end && id[0] != '\0' && (last != NULL || is_stated);
+}
+
+/* Opens a session of the id, and finds the line in it; NULL: it has none. *is_short: it was
+ * imported from the dialect. */
+static struct wal_session *open_with_line(struct wal__import_file *file, const char *id,
+                                          bool *is_short)
+{
+    struct wal_session *session = wal__import_open_of_dialect(file, id);
+    char last[WAL__LINE_ID_SIZE];
+    bool is_imported = session != NULL;
+
+    if (!is_imported &&
+        wal_session_open(file->import->store, wal__slice_from_text(id), &session, NULL) != WAL_OK) {
+        return NULL;
+    }
+    if (!is_descendant(file, session) && (!is_imported || find_last_line(file, session, last))) {
+        if (find_ordinal(file, session, is_imported ? last : NULL, file->lines.base)) {
+            return session;
+        }
+        *is_short |= is_imported;
+    }
+    wal_session_close(session);
+    return NULL;
 }
 
 /* Describes in lines.missing what is not there. */
@@ -156,24 +183,14 @@ enum wal_status wal__import_find_base(struct wal__import_file *file, struct wal_
     const char *const ids[] = {probe->session, probe->parent, probe->base};
     const char *why = "was not found";
     char missing[WAL__STRING_MAX + 1];
-    char last[WAL__LINE_ID_SIZE];
+    bool is_short = false;
 
     file->lines.missing = NULL;
     file->missing = NULL;
     for (size_t i = 0; file->base == NULL && file->id[0] != '\0' && i < 3; i++) {
-        struct wal_session *session =
-            ids[i] != NULL ? wal__import_open_of_dialect(file, ids[i]) : NULL;
-
-        if (session == NULL || is_descendant(file, session) ||
-            !find_last_line(file, session, last)) {
-            wal_session_close(session);
-        } else if (find_ordinal(file, session, last, file->lines.base)) {
-            file->base = session;
-        } else {
-            wal_session_close(session);
-            why = "has fewer lines";
-        }
+        file->base = ids[i] != NULL ? open_with_line(file, ids[i], &is_short) : NULL;
     }
+    why = is_short ? "has fewer lines" : why;
     if (file->base != NULL && !wal__import_is_partial(file->base, missing)) {
         return WAL_OK;
     }

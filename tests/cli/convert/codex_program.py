@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections import Counter
 
 sys.path.insert(0, os.path.join(os.environ["AGENTWAL_SOURCE"], "tests", "clients"))
 sys.dont_write_bytecode = True
@@ -155,7 +156,8 @@ def check(client, program, port):
 
 
 def check_forks(program, port):
-    """Forks of a thread, of which one is of its first turn, and one of a fork."""
+    """Forks of a thread, of which one is of its first turn, and one of a fork; and forks that Codex
+    makes of these."""
     with tempfile.TemporaryDirectory() as work:
         user = User(work, "codex", program, port)
         user.run("import", user.folder)
@@ -171,11 +173,14 @@ def check_forks(program, port):
             assert texts == [PROMPT, ANSWER] * turns + ["In the store"], texts
             user.check(fork, path, texts)
             turns += 1
-            if not at:
+            for thread in (fork,) if at else (fork, of):
                 with Client(program, user) as there:
-                    of = there.call("thread/fork", threadId=of)["thread"]["id"]
-                    there.go_on(of)
+                    last = there.call("thread/fork", threadId=thread)["thread"]["id"]
+                    there.go_on(last)
                 user.run("import", user.folder)
+                assert user.shown(last) - user.shown(thread) == Counter([PROMPT, ANSWER]), thread
+                assert not user.shown(thread) - user.shown(last), thread
+            of = of if at else last
 
 
 def main():

@@ -510,6 +510,17 @@ diff <(printf '%s\n' "${went_on[@]}") "$work/texts" || fail 'texts of the fork i
 same 3 "$(agentwal --store "$work/second" list --json | wc -l)" 'sessions in a second store'
 agentwal --store "$work/second" show --json "$fork" |
     json "rows[0]['parentId'] == '$(uuid a)' and 'partial' not in rows[0]['metadata']"
+# A fork of Codex of that fork is one of the session, at the end of a turn that Codex added.
+end=$(($(grep -o '"ordinal": *[0-9]*' "$path" | tail -1 | grep -o '[0-9]*$') + 1))
+last=$(grep -n '"last"' "$path" | tail -1 | cut -d: -f1)
+at=$(sed -n "${last}p" "$path" | grep -o '"ordinal": *[0-9]*' | grep -o '[0-9]*$')
+[ "$at" -lt "$end" ] || fail 'no line after those of Codex'
+thread 12 d "$fork:$((at + 1))" 'branch?'
+give "$home"
+[ ! -s "$work/stderr" ] || fail "$(cat "$work/stderr")"
+texts d 'one?' 'One.' 'mine?' 'Mine.' 'more?' 'More.' 'last?' 'branch?' 'Branch.'
+agentwal --store "$store" show --json "$(uuid d)" | json "rows[0]['parentId'] == '$fork'"
+rm "$(echo "$home/$day"/*"$(uuid d).jsonl")"
 # It stays so without the file. In another folder it is whole.
 mv "$a" "$work/a"
 go_on "$fork" 'without?' 'Without.'

@@ -11,6 +11,7 @@
 #define AGENTWAL_ENGINE_BASE_SYSTEM_H
 
 #include <pthread.h>
+#include <regex.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -197,5 +198,8 @@ bool wal__system_put(FILE *file, const void *data, size_t size);
 /* Opens a stream whose bytes go to the function, which returns how many it took. */
 FILE *wal__system_open_stream(void *ctx,
                               ssize_t (*write)(void *ctx, const char *data, size_t size));
+
+/* As regcomp, in the C locale, where each byte is a character. */
+int wal__system_compile(regex_t *out, const char *expression, int flags);
 
 #endif

@@ -136,7 +136,7 @@ OF_A_SYSTEM = re.compile(
     r"|\b(?:\w+_(?:np|NP)|O_(?:PATH|TMPFILE|SEARCH|EVTONLY)|F_FULLFSYNC"
     r"|CLOCK_(?:\w+_COARSE|BOOTTIME)|MADV_\w+|MREMAP_\w+|SCHED_RESET_ON_FORK|SOCK_(?:CLOEXEC"
     r"|NONBLOCK)|SO_(?:PEERCRED|NOSIGPIPE)|SYS_\w+|FUTEX_\w+|IN_(?:CREATE|MODIFY)|st_[acm]tim"
-    r"|__linux__|__APPLE__|cpu_set_t)\b"
+    r"|__linux__|__APPLE__|cpu_set_t|locale_t)\b"
     r"|(?<![.>\w])(?:accept4|clock_nanosleep|copy_file_range|eventfd|explicit_bzero|f?statfs"
     r"|fallocate|fdatasync|fopencookie|fsync|funopen|fwrite_unlocked|getrandom|inotify_\w+"
     r"|kevent|kqueue|madvise|mallopt|memfd_create|memrchr|mremap|openat2|pipe2|ppoll"

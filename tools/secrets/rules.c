@@ -10,9 +10,10 @@
  */
 #include "tools/secrets/secrets.h"
 
-#include <locale.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "engine/base/system.h"
 
 enum {
     RULES_MAX = 4 << 20,   /* bytes of a file */
@@ -39,13 +40,9 @@ static int compile(struct secrets_expression *expression, enum secrets_part part
     const bool is_lead = part == SECRETS_LEAD;
     char *text = cli_format("%s%s%s%s", is_then ? "^" : "", is_lead ? "(" : "", expression->text,
                             is_lead ? ")$" : "");
-    locale_t bytes = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    locale_t before = uselocale(bytes);
-    int code =
-        regcomp(&expression->compiled, text, REG_EXTENDED | (is_then || is_lead ? 0 : REG_NOSUB));
+    int code = wal__system_compile(&expression->compiled, text,
+                                   REG_EXTENDED | (is_then || is_lead ? 0 : REG_NOSUB));
 
-    (void)uselocale(before);
-    freelocale(bytes);
     free(text);
     expression->is_compiled = code == 0;
     return code;

@@ -21,6 +21,7 @@
 #include <sys/sysctl.h>
 #include <time.h>
 #include <unistd.h>
+#include <xlocale.h>
 
 #include "engine/base/darwin/portable.h"
 #include "engine/base/heap.h"
@@ -360,4 +361,9 @@ FILE *wal__system_open_stream(void *ctx, ssize_t (*write)(void *ctx, const char 
         wal__heap_free(&wal__heap_libc, stream);
     }
     return file;
+}
+
+int wal__system_compile(regex_t *out, const char *expression, int flags)
+{
+    return regcomp_l(out, expression, flags, LC_C_LOCALE);
 }

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
+#include <locale.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -496,4 +497,15 @@ bool wal__system_put(FILE *file, const void *data, size_t size)
 FILE *wal__system_open_stream(void *ctx, ssize_t (*write)(void *ctx, const char *data, size_t size))
 {
     return fopencookie(ctx, "w", (cookie_io_functions_t){.write = write});
+}
+
+int wal__system_compile(regex_t *out, const char *expression, int flags)
+{
+    locale_t bytes = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    locale_t before = uselocale(bytes);
+    int code = regcomp(out, expression, flags);
+
+    (void)uselocale(before);
+    freelocale(bytes);
+    return code;
 }

@@ -16,6 +16,7 @@
 #include "engine/session/store.h"
 #include "tests/lib/arena_heap.h"
 #include "tests/lib/faulty_heap.h"
+#include "tests/lib/sanitizers.h"
 #include "tests/lib/test.h"
 #include "tests/sim/disk/tree.h"
 #include "tests/sim/workload/workload.h"
@@ -375,14 +376,19 @@ static jmp_buf died;
 
 /* Of the leak checker, where there is one: what libcrypto holds for a process that dies is in no
  * heap that is dropped with it. */
-extern void __lsan_disable(void) __attribute__((weak));
-extern void __lsan_enable(void) __attribute__((weak));
+extern void __lsan_disable(void);
+extern void __lsan_enable(void);
 
 static void ignore_leaks(enum sim_effect effect, bool begins)
 {
-    if (effect != SIM_FAIL && __lsan_disable != NULL) {
+#if WITH_ADDRESS_SANITIZER
+    if (effect != SIM_FAIL) {
         (begins ? __lsan_disable : __lsan_enable)();
     }
+#else
+    (void)effect;
+    (void)begins;
+#endif
 }
 
 /* One step with its nth call struck; false when there were fewer calls. */

@@ -211,7 +211,7 @@ build_expat() {
     cp "$from/expat.h" "$from/expat_external.h" "$prefix/include"
 }
 
-# Without what neither SHA-256 nor TLS 1.2 and 1.3 need.
+# Without what neither encrypted stores nor TLS 1.2 and 1.3 need.
 build_crypto() {
     local from work=$here/build/openssl
     from=$(source_of openssl)
@@ -226,7 +226,7 @@ build_crypto() {
         --openssldir=/etc/ssl "-I$work/system" no-shared no-tests no-dso no-engine no-legacy \
         no-module no-comp no-ssl3 no-dtls no-srp no-psk no-cms no-ts no-ct no-ocsp no-aria no-bf \
         no-blake2 no-camellia no-cast no-des no-idea no-md4 no-mdc2 no-rc2 no-rc4 no-rmd160 \
-        no-seed no-sm2 no-sm3 no-sm4 no-whirlpool no-scrypt no-gost no-sctp no-ui-console &&
+        no-seed no-sm2 no-sm3 no-sm4 no-whirlpool no-gost no-sctp no-ui-console &&
         make -j "$(nproc)" build_generated && make -j "$(nproc)" libcrypto.a libssl.a)
     cp "$work/libcrypto.a" "$work/libssl.a" "$prefix/lib"
     cp -r "$from/include/openssl" "$prefix/include"
@@ -312,8 +312,10 @@ build_python() {
     cp "$work/python" "$prefix/bin/python3.11"
 }
 
+# Each is built anew when its function is another.
 for library in "${libraries[@]}"; do
-    if [ ! -e "$here/build/$library.done" ]; then
+    recipe=$(declare -f "build_$library" | cksum)
+    if ! grep -qsx "$recipe" "$here/build/$library.done"; then
         printf 'Building %s for %s ...\n' "$library" "$target"
         # Apart, so that the first command that fails ends it.
         (set -e; "build_$library") >"$here/build/$library.log" 2>&1 &
@@ -321,7 +323,7 @@ for library in "${libraries[@]}"; do
             tail -n 30 "$here/build/$library.log" | cut -c 1-200 >&2
             quit 1 "$library failed"
         }
-        touch "$here/build/$library.done"
+        printf '%s\n' "$recipe" >"$here/build/$library.done"
     fi
 done
 # What the libraries of zig lack, each file for the targets that its name is a part of.

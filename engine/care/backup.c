@@ -22,7 +22,8 @@
  *  5. INDEX, SEAL and trailer are written to a segment that ended since. Files
  *     that compaction replaced are removed.
  *
- * MANIFEST gets new feature bits before step 2, a new version after the last one; that of a new
+ * KEYS of an encrypted store is copied before step 2, as it is after the end of what is copied was
+ * found. MANIFEST gets new feature bits then, a new version after the last one; that of a new
  * copy is written last. `index/backup` has the sequence numbers before and after, the guard's id,
  * and which name is not known to be durable. It is written before step 2; a reader takes the
  * records up to the number after it for durable.
@@ -45,6 +46,7 @@
 #include "engine/session/session.h"
 #include "engine/session/store.h"
 #include "engine/store/copy_state.h"
+#include "engine/store/keys.h"
 #include "format/bytes/assert.h"
 
 /* --- the plan ------------------------------------------------------------- */
@@ -721,6 +723,18 @@ static enum wal_status switch_over(struct backup *backup, struct wal_error *erro
     return status;
 }
 
+/* Before anything that is encrypted by a key which the copy does not know. */
+static enum wal_status copy_keys(const struct backup *backup, struct wal_error *error)
+{
+    uint8_t bytes[WAL__KEYS_COPY_SIZE];
+    size_t size = 0;
+    enum wal_status status = wal__keys_read_copy(&backup->source, bytes, &size, error);
+
+    return status == WAL_OK
+               ? wal__keys_write_copy(&backup->dest, (struct wal__span){bytes, size}, error)
+               : status;
+}
+
 static enum wal_status change(struct backup *backup, struct wal_error *error)
 {
     struct backup_stream *log = &backup->streams[WAL__LOG_ID_LOG];
@@ -729,6 +743,9 @@ static enum wal_status change(struct backup *backup, struct wal_error *error)
 
     if (!backup->is_store || log->changes || pack->changes) {
         status = begin(backup, error);
+    }
+    if (status == WAL_OK && backup->source.keyring != NULL) {
+        status = copy_keys(backup, error);
     }
     if (status == WAL_OK) {
         status = write_manifest(backup, STEP_BEGIN, error);

@@ -757,6 +757,7 @@ static enum wal_status fill_header(struct backup *backup, struct backup_stream *
     header->id = stream->state.guard_id;
     header->salt = wal__guard_salt(stream->dest.uuid, header->id);
     header->capacity = WAL__SEGMENT_MIN;
+    wal__encrypt_header(backup->dest.keyring, header);
     return status;
 }
 
@@ -809,18 +810,18 @@ static enum wal_status build(struct backup *backup, struct backup_stream *stream
 static enum wal_status backup_guard_install(struct backup *backup, struct backup_stream *stream,
                                             struct wal_error *error)
 {
-    struct wal__regroup copy = {0};
+    struct wal__regroup copy;
     enum wal_status status;
 
     WAL__ASSERT(stream->state.guard_id == guard_id(stream));
-    wal__buf_init(&copy.body, backup->dest.heap);
+    wal__regroup_init(&copy, &backup->dest);
     status = build(backup, stream, &copy, error);
     if (status == WAL_OK) {
         status = wal__segment_install(&backup->dest, stream->dest.directory, NULL, &copy.header,
                                       copy.body.data, copy.body.size, error);
     }
     backup->result->bytes += copy.body.size + WAL__SEGMENT_HEADER_SIZE;
-    wal__buf_deinit(&copy.body);
+    wal__regroup_deinit(&copy);
     return status;
 }
 

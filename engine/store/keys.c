@@ -173,6 +173,25 @@ enum wal_status wal__keys_read(const struct wal__env *env, struct wal__keys_file
     return status == WAL_OK ? decode(env, bytes, file, &copy, &size, error) : status;
 }
 
+enum wal_status wal__keys_read_copy(const struct wal__env *env, uint8_t out[WAL__KEYS_COPY_SIZE],
+                                    size_t *size, struct wal_error *error)
+{
+    uint8_t bytes[WAL__KEYS_SIZE];
+    struct wal__keys_file file;
+    const uint8_t *copy;
+    enum wal_status status = read_bytes(env, bytes, error);
+
+    if (status == WAL_OK) {
+        status = decode(env, bytes, &file, &copy, size, error);
+    }
+    if (status == WAL_OK) {
+        *size += WAL__KEYS_MAC_SIZE;
+        memset(out, 0, WAL__KEYS_COPY_SIZE);
+        memcpy(out, copy, *size);
+    }
+    return status;
+}
+
 static enum wal_status write_file(const struct wal__env *env, const uint8_t bytes[WAL__KEYS_SIZE],
                                   int *err)
 {
@@ -201,25 +220,38 @@ static enum wal_status write_file(const struct wal__env *env, const uint8_t byte
     return status == WAL_OK ? io->sync_directory(io->ctx, env->root, err) : status;
 }
 
+enum wal_status wal__keys_write_copy(const struct wal__env *env, struct wal__span copy,
+                                     struct wal_error *error)
+{
+    uint8_t bytes[WAL__KEYS_SIZE] = {0};
+    uint8_t present[WAL__KEYS_SIZE];
+    enum wal_status status;
+    int err = 0;
+
+    WAL__ASSERT(copy.size <= WAL__KEYS_COPY_SIZE);
+    memcpy(bytes, copy.data, copy.size);
+    memcpy(bytes + WAL__KEYS_COPY_SIZE, copy.data, copy.size);
+    if (read_bytes(env, present, NULL) == WAL_OK && memcmp(present, bytes, sizeof(bytes)) == 0) {
+        return WAL_OK;
+    }
+    status = write_file(env, bytes, &err);
+    return status == WAL_OK ? WAL_OK
+                            : wal__fail_at(error, status, err, env->root, 0,
+                                           "cannot write the keys of the store");
+}
+
 /* Writes the file with the next generation. */
 static enum wal_status replace(const struct wal__env *env, struct wal__keys_file *file,
                                const struct wal__key *store_key, struct wal_error *error)
 {
-    uint8_t bytes[WAL__KEYS_SIZE];
-    enum wal_status status;
+    uint8_t copy[WAL__KEYS_COPY_SIZE];
     size_t size;
-    int err = 0;
 
     file->generation++;
-    size = wal__keys_encode(file, bytes);
-    status = mac_of(store_key, span_of(bytes, size), bytes + size);
-    memcpy(bytes + WAL__KEYS_COPY_SIZE, bytes, WAL__KEYS_COPY_SIZE);
-    if (status == WAL_OK) {
-        status = write_file(env, bytes, &err);
-    }
-    return status == WAL_OK ? WAL_OK
-                            : wal__fail_at(error, status, err, env->root, 0,
-                                           "cannot write the keys of the store");
+    size = wal__keys_encode(file, copy);
+    return mac_of(store_key, span_of(copy, size), copy + size) == WAL_OK
+               ? wal__keys_write_copy(env, span_of(copy, size + WAL__KEYS_MAC_SIZE), error)
+               : wal__no_memory(error);
 }
 
 /* --- slots and data keys -------------------------------------------------- */

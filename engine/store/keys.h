@@ -32,6 +32,14 @@ enum wal_status wal__keys_open(const struct wal__env *env, const uint8_t uuid[16
 enum wal_status wal__keys_read(const struct wal__env *env, struct wal__keys_file *file,
                                struct wal_error *error) WAL_MUST_USE;
 
+/* Reads the bytes of a valid copy in KEYS, with its MAC; zeros follow. Errors: as of
+ * wal__keys_open. */
+enum wal_status wal__keys_read_copy(const struct wal__env *env, uint8_t out[WAL__KEYS_COPY_SIZE],
+                                    size_t *size, struct wal_error *error) WAL_MUST_USE;
+/* Makes KEYS of a copy of the store of these bytes, durably, unless it is. */
+enum wal_status wal__keys_write_copy(const struct wal__env *env, struct wal__span copy,
+                                     struct wal_error *error) WAL_MUST_USE;
+
 /* Adds a key to those that open the store; *id is that of its slot. WAL_ELIMIT: there are 32. */
 enum wal_status wal__keys_add(const struct wal__env *env, const struct wal__keyring *keyring,
                               const struct wal_key *key, uint32_t *id,

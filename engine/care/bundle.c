@@ -266,6 +266,8 @@ static void bundle_name(const struct wal__bundle_file *file, char out[WAL__BUNDL
 {
     if (file->file_class == WAL__BUNDLE_MANIFEST) {
         snprintf(out, WAL__BUNDLE_NAME, "MANIFEST");
+    } else if (file->file_class == WAL__BUNDLE_KEYS) {
+        snprintf(out, WAL__BUNDLE_NAME, "KEYS");
     } else {
         snprintf(out, WAL__BUNDLE_NAME, "%s/%016" PRIx64 ".seg", file_folders[file->file_class],
                  file->id);
@@ -368,6 +370,7 @@ static enum wal_status make_store(struct wal__bundle_job *job, struct wal_transf
     const struct wal_open_options options = {
         .struct_size = sizeof(options),
         .flags = WAL_OPEN_CREATE | WAL_OPEN_EXCLUSIVE | WAL_OPEN_NETWORK_FS,
+        .key = job->options->key,
     };
     struct wal_store *bundled = NULL;
     enum wal_status closed;
@@ -417,7 +420,12 @@ static enum wal_status list_files(struct wal__bundle_job *job, struct wal__buf *
 {
     static const char *const folders[] = {"log", "pack"};
     const struct wal__bundle_file manifest = {.file_class = WAL__BUNDLE_MANIFEST};
+    const struct wal__bundle_file keys = {.file_class = WAL__BUNDLE_KEYS};
     enum wal_status status = wal__buf_append(files, &manifest, sizeof(manifest));
+
+    if (status == WAL_OK && job->options->key != NULL) {
+        status = wal__buf_append(files, &keys, sizeof(keys));
+    }
 
     for (uint32_t i = 0; i < 2 && status == WAL_OK; i++) {
         struct listing listing = {files, WAL__BUNDLE_LOG + i};
@@ -523,7 +531,7 @@ static enum wal_status write_front(struct wal__bundle_job *job, struct wal__file
     const struct wal__bundle_file *rows = (const void *)files->data;
     size_t count = files->size / sizeof(*rows);
     struct wal__bundle bundle = {
-        .version = WAL__BUNDLE_VERSION,
+        .version = job->options->key != NULL ? WAL__BUNDLE_VERSION : 1,
         .file_count = (uint32_t)count,
         .size = size,
         .sessions = sessions,
@@ -624,10 +632,19 @@ static enum wal_status write_file(struct wal__bundle_job *job, const char *paren
 
 static enum wal_status write_bundle(struct wal__bundle_job *job, struct wal_transfer_result *result)
 {
+    const struct wal_transfer_options *options = job->options;
     struct wal__io_stat stat;
     char parent[WAL__PATH_MAX];
     int err = 0;
-    enum wal_status status = job->io->path_stat(job->io->ctx, job->path, &stat, &err);
+    enum wal_status status;
+
+    if (job->store->core.env.keyring != NULL && options->key == NULL &&
+        (options->flags & WAL_TRANSFER_PLAIN) == 0) {
+        return bundle_fail(job, WAL_EKEY, 0, job->path,
+                           "the store is encrypted: a bundle of it needs a key too, or "
+                           "WAL_TRANSFER_PLAIN");
+    }
+    status = job->io->path_stat(job->io->ctx, job->path, &stat, &err);
 
     if (status == WAL_OK) {
         return bundle_fail(job, WAL_EEXISTS, 0, job->path, "exists; a bundle is a new file");
@@ -650,13 +667,14 @@ run(struct wal_store *store, enum wal_status checked, struct wal_slice path,
 {
     struct wal_transfer_result done = WAL_INIT(wal_transfer_result);
     struct wal_transfer_options own;
+    struct wal_key key;
     struct wal__bundle_job job = {.io = &wal__io_posix,
                                   .heap = &wal__heap_libc,
                                   .store = store,
                                   .options = &own,
                                   .error = error};
     enum wal_status status =
-        checked == WAL_OK ? wal__transfer_load(&own, options, result, error) : checked;
+        checked == WAL_OK ? wal__transfer_load(&own, &key, options, result, error) : checked;
 
     if (status != WAL_OK) {
         return status;
@@ -864,6 +882,7 @@ static enum wal_status merge(struct wal__bundle_job *job, struct wal_transfer_re
     const struct wal_open_options options = {
         .struct_size = sizeof(options),
         .flags = WAL_OPEN_READ_ONLY | WAL_OPEN_NETWORK_FS,
+        .key = job->options->key,
     };
     struct wal_store *bundled = NULL;
     enum wal_status status =
@@ -875,6 +894,19 @@ static enum wal_status merge(struct wal__bundle_job *job, struct wal_transfer_re
     status = wal__transfer_run(bundled, job->store, job->options, false, result, job->error);
     (void)!wal_close(bundled, NULL);
     return status;
+}
+
+/* The last row says whether the bundle is encrypted. */
+static enum wal_status check_key(const struct wal__bundle_job *job, const struct wal__buf *rows)
+{
+    const struct wal__bundle_file *items = (const void *)rows->data;
+    const bool is_encrypted = items[rows->size / sizeof(*items) - 1].file_class == WAL__BUNDLE_KEYS;
+
+    return is_encrypted == (job->options->key != NULL)
+               ? WAL_OK
+               : bundle_fail(job, WAL_EKEY, 0, job->path,
+                             is_encrypted ? "the bundle is encrypted: a key opens it"
+                                          : "the bundle is not encrypted: no key opens it");
 }
 
 static enum wal_status read_bundle(struct wal__bundle_job *job, struct wal_transfer_result *result)
@@ -900,6 +932,9 @@ static enum wal_status read_bundle(struct wal__bundle_job *job, struct wal_trans
     status = read_header(job, in, &bundle);
     if (status == WAL_OK) {
         status = read_table(job, in, &bundle, &table, &rows);
+    }
+    if (status == WAL_OK) {
+        status = check_key(job, &rows);
     }
     if (status == WAL_OK) {
         status = unpack(job, in, &rows);

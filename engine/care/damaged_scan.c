@@ -17,11 +17,13 @@ enum {
     WAL__DAMAGED_BLOCKS = 16 /* that are kept in memory */
 };
 
-/* A BLOCK whose records, or some of them, cannot be read. */
+/* A BLOCK whose records, or some of them, cannot be read; or a frame that is not authentic. */
 struct wal__damaged_bad_block {
     uint64_t offset;
     uint64_t size;
-    uint32_t session; /* 0: not known */
+    uint64_t sequence; /* of a record; or 0 */
+    uint32_t session;  /* 0: not known */
+    bool is_forged;
 };
 
 struct wal__damaged_blocks {
@@ -116,8 +118,11 @@ static enum wal_status damaged_blocks_add(struct wal__damaged_blocks *blocks,
                                           const struct wal__frame *frame, uint64_t offset,
                                           const uint8_t *payload)
 {
-    const struct wal__damaged_bad_block bad = {offset, wal__frame_total_size(frame->stored_size),
-                                               frame->session};
+    const struct wal__damaged_bad_block bad = {
+        .offset = offset,
+        .size = wal__frame_total_size(frame->stored_size),
+        .session = frame->session,
+    };
     struct wal__damaged_block *kept = &blocks->cache[0];
     struct wal__block_cursor cursor;
     struct wal__span ignored;
@@ -201,6 +206,7 @@ struct scan {
     struct wal__damaged_store *store;
     struct wal__damaged_segment *segment;
     const struct wal__damaged_visitor *visitor;
+    struct wal__damaged_file *file;
     uint32_t first_damage; /* rank of the scan's first damaged range */
     uint64_t read_end;     /* offset up to which progress was reported */
     struct wal__damaged_blocks blocks;
@@ -218,6 +224,40 @@ static enum wal_status report_progress(struct scan *scan, uint64_t end)
     return scan->visitor->progress(scan->visitor->ctx, end - from);
 }
 
+/* Passes a frame of a group to the visitor, decrypted; or notes that it is not authentic. */
+static enum wal_status scan_frame(struct scan *scan, struct wal__frame *frame, uint64_t offset,
+                                  const uint8_t *payload)
+{
+    const struct wal__damaged_visitor *visitor = scan->visitor;
+    const struct wal__damaged_bad_block bad = {
+        .offset = offset,
+        .size = wal__frame_total_size(frame->stored_size),
+        .sequence = frame->sequence,
+        .session = frame->session,
+        .is_forged = true,
+    };
+    enum wal_status status = wal__damaged_file_decrypt(scan->file, offset, frame, &payload);
+
+    if (status == WAL_EKEY && scan->store->env.keyring == NULL) {
+        return WAL_OK;
+    }
+    if (status == WAL_EKEY || status == WAL_ECORRUPT) {
+        return wal__buf_append(&scan->blocks.bad, &bad, sizeof(bad));
+    }
+    if (status != WAL_OK) {
+        return status;
+    }
+    if (wal__frame_is_sequenced(frame->type)) {
+        return visitor->record(visitor->ctx, scan->segment, frame, offset, payload);
+    }
+    if (frame->type != WAL__FRAME_BLOCK) {
+        return WAL_OK;
+    }
+    return visitor->block != NULL
+               ? visitor->block(visitor->ctx, scan->segment, frame, offset, payload)
+               : damaged_blocks_add(&scan->blocks, scan->segment, frame, offset, payload);
+}
+
 static bool scan_range(void *ctx, const struct wal__scan_range *range)
 {
     struct scan *scan = ctx;
@@ -228,24 +268,16 @@ static bool scan_range(void *ctx, const struct wal__scan_range *range)
         visitor->range(visitor->ctx, range);
     }
     while (at < range->size && scan->status == WAL_OK) {
+        const uint8_t *payload = range->bytes + at + WAL__FRAME_SIZE;
+        const uint64_t offset = range->offset + at;
         struct wal__frame frame;
 
         if (wal__frame_decode(range->bytes + at, range->size - at, scan->segment->header.salt,
-                              range->offset + at, &frame) != WAL__FMT_OK) {
+                              offset, &frame) != WAL__FMT_OK) {
             return false; /* unreachable: the scan passes valid frames only */
         }
-        if (wal__frame_is_sequenced(frame.type)) {
-            scan->status = visitor->record(visitor->ctx, scan->segment, &frame, range->offset + at,
-                                           range->bytes + at + WAL__FRAME_SIZE);
-        } else if (frame.type == WAL__FRAME_BLOCK && visitor->block != NULL) {
-            scan->status = visitor->block(visitor->ctx, scan->segment, &frame, range->offset + at,
-                                          range->bytes + at + WAL__FRAME_SIZE);
-        } else if (frame.type == WAL__FRAME_BLOCK) {
-            scan->status =
-                damaged_blocks_add(&scan->blocks, scan->segment, &frame, range->offset + at,
-                                   range->bytes + at + WAL__FRAME_SIZE);
-        }
         at += wal__frame_total_size(frame.stored_size);
+        scan->status = scan_frame(scan, &frame, offset, payload);
     }
     if (scan->status == WAL_OK) {
         scan->status = report_progress(scan, range->offset + range->size);
@@ -410,15 +442,33 @@ static void report_verdict(struct scan *scan, const struct wal__damaged_file *fi
 
 /* --- the scan ------------------------------------------------------------- */
 
-/* Adds the blocks that are whole, and whose records cannot be read. */
+static const char *why_bad(const struct scan *scan, const struct wal__damaged_bad_block *bad)
+{
+    if (!bad->is_forged) {
+        return "records of a BLOCK cannot be read";
+    }
+    return scan->segment->header.key_id == WAL__DAMAGED_KEY_LOST
+               ? "cannot be decrypted: its key is lost with both copies of the header"
+               : "was not encrypted by a key of this store, or changed since";
+}
+
+/* Adds the blocks that are whole, and whose records cannot be read, and what is not authentic. */
 static void add_bad_blocks(struct scan *scan)
 {
+    struct wal__damaged_store *store = scan->store;
     const struct wal__damaged_bad_block *bad =
         (const struct wal__damaged_bad_block *)(const void *)scan->blocks.bad.data;
     size_t count = scan->blocks.bad.size / sizeof(*bad);
 
     for (size_t i = 0; i < count && scan->status == WAL_OK; i++) {
-        add_damage(scan, bad[i].offset, bad[i].size, "records of a BLOCK cannot be read");
+        add_damage(scan, bad[i].offset, bad[i].size, why_bad(scan, &bad[i]));
+        if (scan->status == WAL_OK && bad[i].is_forged) {
+            struct wal__damaged_range *damage = &store->damages[store->damage_count - 1];
+
+            damage->first_sequence = bad[i].sequence;
+            damage->last_sequence = bad[i].sequence;
+            scan->status = wal__damaged_add_session(store, damage, bad[i].session);
+        }
     }
 }
 
@@ -468,6 +518,7 @@ static void scan_file(struct scan *scan, struct wal__damaged_file *file, bool is
     const struct wal__scan_source bytes = {file, wal__damaged_file_fetch};
     struct wal__scan_start start;
 
+    scan->file = file;
     scan->first_damage = scan->store->damage_count;
     damaged_blocks_init(&scan->blocks, scan->store->env.heap);
     wal__damaged_init_start(scan->segment, &start);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "engine/base/error.h"
+#include "engine/store/keys.h"
 #include "engine/store/manifest.h"
 #include "format/bytes/assert.h"
 #include "format/bytes/bytes.h"
@@ -39,6 +40,7 @@ static enum wal_status take_file(struct wal__damaged_file *file, const struct wa
 
     *file = (struct wal__damaged_file){.env = env, .file = opened, .is_kept = is_kept};
     wal__buf_init(&file->window, env->heap);
+    wal__buf_init(&file->plain, env->heap);
     status = env->io->stat(env->io->ctx, opened, &stat, &err);
     if (status != WAL_OK) {
         wal__damaged_file_close(file);
@@ -73,14 +75,20 @@ enum wal_status wal__damaged_segment_open(struct wal__damaged_file *file,
                                           const struct wal__damaged_store *store,
                                           const struct wal__damaged_segment *segment)
 {
-    return segment->kept != NULL ? take_file(file, &store->env, segment->kept, true)
+    enum wal_status status = segment->kept != NULL
+                                 ? take_file(file, &store->env, segment->kept, true)
                                  : wal__damaged_file_open(file, &store->env, segment->name);
+
+    file->header = &segment->header;
+    return status;
 }
 
 void wal__damaged_file_close(struct wal__damaged_file *file)
 {
     if (file->file != NULL) {
         wal__buf_deinit(&file->window);
+        wal__buf_deinit(&file->plain);
+        wal__cipher_deinit(&file->cipher);
     }
     if (file->file != NULL && !file->is_kept) {
         file->env->io->close(file->env->io->ctx, file->file);
@@ -183,22 +191,38 @@ const uint8_t *wal__damaged_file_fetch(void *ctx, uint64_t offset, uint64_t size
     return fill_window(file, (size_t)size, (size_t)want) ? window->data : NULL;
 }
 
+enum wal_status wal__damaged_file_decrypt(struct wal__damaged_file *file, uint64_t offset,
+                                          struct wal__frame *frame, const uint8_t **payload)
+{
+    if (file->header == NULL || !wal__encrypt_covers(file->header, frame->type)) {
+        return WAL_OK;
+    }
+    return file->env->keyring == NULL
+               ? WAL_EKEY
+               : wal__decrypt_payload(file->env->keyring, &file->cipher, file->header, offset,
+                                      frame, &file->plain, payload);
+}
+
 struct wal__span wal__damaged_file_read(struct wal__damaged_file *file, uint64_t salt,
                                         uint64_t offset, uint8_t type, struct wal__frame *frame)
 {
     const struct wal__span none = {NULL, 0};
     const uint8_t *bytes = wal__damaged_file_fetch(file, offset, WAL__FRAME_SIZE);
+    enum wal_status status;
 
     if (bytes == NULL ||
         wal__frame_decode(bytes, file->size - offset, salt, offset, frame) != WAL__FMT_OK ||
-        frame->type != type) {
+        (type != 0 && frame->type != type)) {
         return none;
     }
     bytes = wal__damaged_file_fetch(file, offset, wal__frame_total_size(frame->stored_size));
     if (bytes == NULL || wal__frame_check_data(frame, bytes + WAL__FRAME_SIZE) != WAL__FMT_OK) {
         return none;
     }
-    return (struct wal__span){bytes + WAL__FRAME_SIZE, frame->stored_size};
+    bytes += WAL__FRAME_SIZE;
+    status = wal__damaged_file_decrypt(file, offset, frame, &bytes);
+    file->out_of_memory |= status == WAL_ENOMEM;
+    return status == WAL_OK ? (struct wal__span){bytes, frame->stored_size} : none;
 }
 
 /* As wal__damaged_file_read, without the header. */
@@ -210,18 +234,42 @@ static struct wal__span damaged_file_frame(struct wal__damaged_file *file, uint6
     return wal__damaged_file_read(file, salt, offset, type, &frame);
 }
 
+struct wal__span wal__damaged_file_load(struct wal__damaged_file *file, const char *name,
+                                        bool *is_locked)
+{
+    const struct wal__span none = {NULL, 0};
+    struct wal__span bytes = {wal__damaged_file_fetch(file, 0, file->size), (size_t)file->size};
+    enum wal_status status;
+    uint8_t *out;
+
+    *is_locked = false;
+    if (bytes.data == NULL || bytes.size == 0 ||
+        (file->env->keyring == NULL && !wal__file_is_encrypted(bytes))) {
+        return bytes.data == NULL ? none : bytes;
+    }
+    *is_locked = file->env->keyring == NULL;
+    if (*is_locked || !wal__file_is_encrypted(bytes)) {
+        return none;
+    }
+    file->plain.size = 0;
+    if (wal__buf_reserve(&file->plain, bytes.size, &out) != WAL_OK) {
+        file->out_of_memory = true;
+        return none;
+    }
+    status = wal__decrypt_file(file->env->keyring, strrchr(name, '/') + 1, bytes, out);
+    return status == WAL_OK ? (struct wal__span){out, bytes.size - WAL__FILE_CIPHER_SIZE} : none;
+}
+
 /* Opens a small file and returns its bytes, or an empty span. The file stays open while they are
  * used. */
-static struct wal__span damaged_file_load(struct wal__damaged_file *file,
-                                          const struct wal__env *env, const char *name)
+static struct wal__span file_load(struct wal__damaged_file *file, const struct wal__env *env,
+                                  const char *name)
 {
-    struct wal__span bytes = {NULL, 0};
+    bool ignored;
 
-    if (wal__damaged_file_open(file, env, name) == WAL_OK && file->size > 0) {
-        bytes.data = wal__damaged_file_fetch(file, 0, file->size);
-        bytes.size = bytes.data == NULL ? 0 : (size_t)file->size;
-    }
-    return bytes;
+    return wal__damaged_file_open(file, env, name) == WAL_OK
+               ? wal__damaged_file_load(file, name, &ignored)
+               : (struct wal__span){NULL, 0};
 }
 
 /* --- derived files -------------------------------------------------------- */
@@ -249,7 +297,7 @@ struct wal__span wal__damaged_index_file(const struct wal__damaged_store *store,
     char name[WAL__DAMAGED_NAME_SIZE];
 
     snprintf(name, sizeof(name), "index/%s%016" PRIx64 ".idx", is_pack ? "pack-" : "", id);
-    return damaged_file_load(file, &store->env, name);
+    return file_load(file, &store->env, name);
 }
 
 bool wal__damaged_decode_index(const struct wal__damaged_store *store, uint64_t id,
@@ -293,7 +341,7 @@ static uint64_t catalogue_end(const struct wal__damaged_store *store,
     struct wal__damaged_file file;
     uint64_t end = 0;
 
-    if (wal__catalogue_header_decode_any(damaged_file_load(&file, &store->env, "index/catalogue"),
+    if (wal__catalogue_header_decode_any(file_load(&file, &store->env, "index/catalogue"),
                                          &header) == WAL__FMT_OK &&
         store->uuid_known && memcmp(header.uuid, store->uuid, sizeof(store->uuid)) == 0 &&
         wal__position_segment(header.position) == segment->id) {
@@ -448,6 +496,16 @@ static void read_trailer(struct wal__damaged_segment *segment, struct wal__damag
         segment->trailer.id == segment->id;
 }
 
+/* Whether a segment that lost both copies of its header is encrypted. */
+static bool was_encrypted(const struct wal__damaged_store *store,
+                          const struct wal__segment_header *header)
+{
+    const struct wal__keyring *keyring = store->env.keyring;
+
+    return store->is_encrypted &&
+           (keyring == NULL || header->id > keyring->plain_ids[header->class == WAL__CLASS_PACK]);
+}
+
 /* Computes the salt of a segment that lost both copies of its header. */
 static bool infer_header(const struct wal__damaged_store *store,
                          struct wal__damaged_segment *segment, struct wal__damaged_file *file)
@@ -457,6 +515,7 @@ static bool infer_header(const struct wal__damaged_store *store,
     segment->header = (struct wal__segment_header){
         .version = store->format_version,
         .id = segment->id,
+        .class = segment->is_pack ? WAL__CLASS_PACK : WAL__CLASS_LOG,
         .capacity = file->size,
         .group_align = store->group_align == 0 ? WAL__FRAME_ALIGN : store->group_align,
     };
@@ -466,6 +525,11 @@ static bool infer_header(const struct wal__damaged_store *store,
         segment->header.group_align = WAL__BLOCK_ALIGN;
     } else {
         segment->header.rewrite.generation = 0;
+    }
+    /* What is found is as good as the salt for checksums, but not for the key. */
+    if (segment->salt_found && was_encrypted(store, &segment->header)) {
+        segment->header.features.incompat |= WAL__INCOMPAT_ENCRYPTED;
+        segment->header.key_id = WAL__DAMAGED_KEY_LOST;
     }
     return segment->salt_found;
 }
@@ -508,7 +572,11 @@ static void check_header(struct wal__damaged_store *store, struct wal__damaged_s
         segment->fault = "the segment belongs to another store";
     } else if (header->class != class) {
         segment->fault = "the segment belongs to the other stream";
+    } else if (store->env.keyring != NULL && !wal__segment_is_encrypted(header) &&
+               header->id > store->env.keyring->plain_ids[segment->is_pack]) {
+        segment->fault = "the segment is not encrypted, and the store is";
     } else {
+        store->is_encrypted |= wal__segment_is_encrypted(header);
         segment->is_usable = !store->has_shadows || !wal__segment_is_guard(header);
         segment->is_misnamed = header->id != segment->id;
         segment->id = header->id;
@@ -1081,6 +1149,28 @@ static bool has_log(const struct wal__env *env)
            env->io->path_stat(env->io->ctx, path, &stat, &err) == WAL_OK && stat.is_directory;
 }
 
+enum wal_status wal__damaged_open_keys(struct wal__env *env, const struct wal_key *key,
+                                       struct wal_error *error)
+{
+    struct wal__manifest manifest;
+    struct wal__keys_file keys;
+    bool ignored = false;
+    bool is_encrypted = false;
+
+    if (key == NULL) {
+        return WAL_OK;
+    }
+    if (wal__manifest_read(env, &manifest, &ignored, NULL) == WAL_OK) {
+        is_encrypted = wal__manifest_has(&manifest, WAL__INCOMPAT_ENCRYPTED);
+    } else if (wal__keys_read(env, &keys, NULL) == WAL_OK) {
+        is_encrypted = true;
+        memcpy(manifest.uuid, keys.uuid, sizeof(manifest.uuid));
+    }
+    return is_encrypted ? wal__keys_open(env, manifest.uuid, key, &env->keyring, error)
+                        : wal__fail_at(error, WAL_EKEY, 0, env->root, 0,
+                                       "the store is not encrypted: no key opens it");
+}
+
 static enum wal_status read_manifest(struct wal__damaged_store *store, struct wal_error *error)
 {
     const struct wal__env *env = &store->env;
@@ -1094,6 +1184,7 @@ static enum wal_status read_manifest(struct wal__damaged_store *store, struct wa
         store->format_version = manifest.version;
         store->group_align = manifest.group_align;
         store->has_shadows = manifest.has_shadows;
+        store->is_encrypted = wal__manifest_has(&manifest, WAL__INCOMPAT_ENCRYPTED);
         return WAL_OK;
     }
     if (status == WAL_EREADONLY) {
@@ -1118,6 +1209,11 @@ enum wal_status wal__damaged_open(struct wal__damaged_store *store, const struct
     status = read_manifest(store, error);
     if (status != WAL_OK) {
         return status;
+    }
+    if (!store->uuid_known && env->keyring != NULL) {
+        store->uuid_known = true;
+        store->is_encrypted = true;
+        memcpy(store->uuid, env->keyring->uuid, sizeof(store->uuid));
     }
     status = wal__damaged_link(store, &store->log);
     if (status == WAL_OK) {

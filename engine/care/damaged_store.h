@@ -14,6 +14,10 @@
  * A compaction may go on meanwhile: the files of the first WAL__DAMAGED_KEPT segments stay open
  * from the listing on, which is repeated where one vanished before it was opened.
  *
+ * Of an encrypted store env->keyring has the keys (SPEC.md 8). Without them everything is read but
+ * encrypted frames and files: those are passed over, and are no damage. What is not authentic is
+ * damage.
+ *
  * Invariant: nothing below env->root is written. Every range of bytes that held records and cannot
  * be read is in `damages`.
  *
@@ -24,6 +28,7 @@
 
 #include "engine/base/heap.h"
 #include "engine/base/io.h"
+#include "engine/log/encrypt.h"
 #include "format/index/index_fmt.h"
 #include "format/segment/frame.h"
 #include "format/segment/scan.h"
@@ -41,6 +46,10 @@ struct wal__damaged_file {
     int error;           /* errno value of the open, or of the last failed fetch; or 0 */
     uint64_t error_offset;
     bool out_of_memory; /* a fetch failed for lack of memory */
+    /* Of a segment that is read, which may be encrypted; or NULL. */
+    const struct wal__segment_header *header;
+    struct wal__cipher cipher;
+    struct wal__buf plain; /* the last payload that was decrypted */
 };
 
 /* Opens the file at a path, or `name` below env->root. flags: 0 or WAL__IO_FOLLOW. A zeroed or
@@ -56,10 +65,22 @@ void wal__damaged_file_close(struct wal__damaged_file *file);
  * The function of a struct wal__scan_source whose ctx is the file. */
 const uint8_t *wal__damaged_file_fetch(void *ctx, uint64_t offset, uint64_t size);
 
+/* Returns all bytes of a derived file of this name, decrypted where it is encrypted; an empty span
+ * if they cannot be read, or the file is not as the store is. *is_locked: its keys are not known. */
+struct wal__span wal__damaged_file_load(struct wal__damaged_file *file, const char *name,
+                                        bool *is_locked);
+
 /* Returns the payload of the frame at `offset`, valid until the next call, and its header; an empty
- * span if there is no valid frame of that type. */
+ * span if there is no valid frame of that type, or it cannot be decrypted. type 0: of any type. */
 struct wal__span wal__damaged_file_read(struct wal__damaged_file *file, uint64_t salt,
                                         uint64_t offset, uint8_t type, struct wal__frame *frame);
+
+/* Decrypts the frame at `offset`, which has valid checksums, where it is encrypted: *payload points
+ * to memory of the file then, until the next call. WAL_EKEY: the store has no such key, or its keys
+ * are not known. WAL_ECORRUPT: it is not authentic. WAL_ENOMEM. */
+enum wal_status wal__damaged_file_decrypt(struct wal__damaged_file *file, uint64_t offset,
+                                          struct wal__frame *frame,
+                                          const uint8_t **payload) WAL_MUST_USE;
 
 /* The records of one BLOCK, decompressed. wal__buf_init of `records` makes it empty. */
 struct wal__damaged_block {
@@ -86,7 +107,8 @@ enum wal_status wal__damaged_block_read(struct wal__damaged_block *block,
 
 enum {
     WAL__DAMAGED_NAME_SIZE = 40,
-    WAL__DAMAGED_KEPT = 256 /* at most a quarter of the files that may be open */
+    WAL__DAMAGED_KEY_LOST = INT32_MAX, /* key_id of a segment whose key is lost with its header */
+    WAL__DAMAGED_KEPT = 256            /* at most a quarter of the files that may be open */
 };
 
 /* What a segment is to its store. */
@@ -167,6 +189,7 @@ struct wal__damaged_store {
     uint8_t uuid[16];
     uint32_t format_version;
     uint32_t group_align;
+    bool is_encrypted;
     bool has_shadows; /* ID.next is in place of ID.seg (SPEC.md 3.11) */
     bool is_replica;  /* what follows an invalid frame of a tail is torn (SPEC.md
                        * 11.2). False in a salvage, which takes what is valid
@@ -194,11 +217,17 @@ struct wal__damaged_visitor {
     enum wal_status (*block)(void *ctx, const struct wal__damaged_segment *segment,
                              const struct wal__frame *frame, uint64_t offset,
                              const uint8_t *payload);
-    /* A record whose header is valid and whose payload is lost. Optional. */
+    /* A record whose header is valid and whose payload is lost, or not authentic. Optional. */
     enum wal_status (*lost)(void *ctx, const struct wal__frame *frame, uint64_t offset);
     /* `size` further bytes were read. Optional. */
     enum wal_status (*progress)(void *ctx, uint64_t size);
 };
+
+/* Opens the keys of the store at env->root, and sets env->keyring, which the caller frees after the
+ * store. key may be NULL: the keyring is too. WAL_EKEY: it is not a key of the store, or the store
+ * is not encrypted. WAL_ECORRUPT: KEYS is damaged; WAL_EVERSION, WAL_EIO, WAL_ENOMEM. */
+enum wal_status wal__damaged_open_keys(struct wal__env *env, const struct wal_key *key,
+                                       struct wal_error *error) WAL_MUST_USE;
 
 /*
  * Finds the segments of the store at env->root; *env is copied. WAL_ENOTSTORE, WAL_EVERSION,

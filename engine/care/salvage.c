@@ -32,6 +32,7 @@
 #include "engine/session/session.h"
 #include "engine/session/store.h"
 #include "engine/store/input_text.h"
+#include "engine/store/keys.h"
 #include "format/bytes/assert.h"
 #include "format/index/file_list.h"
 
@@ -1272,6 +1273,7 @@ static void run(struct wal__salvage *salvage, const char *out)
         .struct_size = sizeof(options),
         .flags = WAL_OPEN_CREATE | WAL_OPEN_EXCLUSIVE | salvage->options->flags,
         .group_align = align > WAL__FRAME_ALIGN ? align : 0,
+        .key = salvage->options->key,
     };
     enum wal_status status;
 
@@ -1307,7 +1309,9 @@ static void init(struct wal__salvage *salvage, const char *out,
     salvage->error.struct_size = sizeof(salvage->error);
     salvage->result.struct_size = sizeof(salvage->result);
     wal__spill_init(&salvage->spill, heap, out);
-    salvage->large_heap = io == &wal__io_posix ? &salvage->spill.heap : salvage->heap;
+    /* Files are not encrypted. */
+    salvage->large_heap =
+        io == &wal__io_posix && options->key == NULL ? &salvage->spill.heap : salvage->heap;
     wal__hashmap_init(&salvage->session_map, heap);
     wal__hashmap_init(&salvage->lost_map, heap);
     wal__hashmap_init(&salvage->lost_blobs, heap);
@@ -1336,7 +1340,14 @@ enum wal_status wal__salvage(const char *path, const char *out,
     }
     init(salvage, out, options, heap, io);
     snprintf(env.root, sizeof(env.root), "%s", path);
-    status = wal__damaged_open(&salvage->damaged, &env, error);
+    status = wal__damaged_open_keys(&env, options->key, error);
+    if (status == WAL_OK) {
+        status = wal__damaged_open(&salvage->damaged, &env, error);
+    }
+    if (status == WAL_OK && salvage->damaged.is_encrypted && env.keyring == NULL) {
+        status = wal__fail_at(error, WAL_EKEY, 0, path, 0,
+                              "the store is encrypted: its key is needed to salvage it");
+    }
     if (status == WAL_OK) {
         status = make_output(io, path, out, &made, error);
     }
@@ -1361,6 +1372,7 @@ enum wal_status wal__salvage(const char *path, const char *out,
     wal__salvage_plan_deinit(salvage);
     wal__spill_deinit(&salvage->spill);
     wal__damaged_close(&salvage->damaged);
+    wal__keyring_destroy(env.keyring);
     wal__heap_free(heap, salvage);
     return status;
 }
@@ -1372,9 +1384,17 @@ enum wal_status wal_salvage(const char *path, const char *out,
     const struct wal__struct *type = WAL__STRUCT(wal_salvage_result);
     struct wal_salvage_result done = WAL_INIT(wal_salvage_result);
     struct wal_salvage_options own;
+    struct wal_key key;
     enum wal_status status =
         wal__struct_load(WAL__STRUCT(wal_salvage_options), &own, options, error);
 
+    if (status == WAL_OK && own.key != NULL) {
+        status = wal__struct_load(WAL__STRUCT(wal_key), &key, own.key, error);
+        own.key = &key;
+    }
+    if (status == WAL_OK && own.key != NULL) {
+        status = wal__key_check(own.key, error);
+    }
     if (status != WAL_OK) {
         return status;
     }

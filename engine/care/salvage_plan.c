@@ -936,16 +936,16 @@ static bool retry_bad_blobs(struct wal__salvage *salvage)
 
     for (uint32_t i = 0; i < count && salvage->failed == WAL_OK; i++) {
         struct wal__salvage_bad_blob bad = salvage->bad_blobs[i];
+        struct wal__span payload = {NULL, 0};
         struct wal__damaged_file file;
-        const uint8_t *bytes = NULL;
+        struct wal__frame frame;
 
         if (wal__damaged_segment_open(&file, &salvage->damaged, bad.segment) == WAL_OK) {
-            bytes =
-                wal__damaged_file_fetch(&file, bad.offset + WAL__FRAME_SIZE, bad.frame.stored_size);
+            payload = wal__damaged_file_read(&file, bad.segment->header.salt, bad.offset,
+                                             bad.frame.type, &frame);
         }
-        if (bytes != NULL) {
-            bad.reason = copy_content(salvage, &bad.frame, &bad.digest,
-                                      (struct wal__span){bytes, bad.frame.stored_size});
+        if (payload.data != NULL) {
+            bad.reason = copy_content(salvage, &bad.frame, &bad.digest, payload);
         }
         wal__damaged_file_close(&file);
         if (bad.reason != NULL) {

@@ -33,6 +33,7 @@
 #include "engine/base/struct_size.h"
 #include "engine/session/session.h"
 #include "engine/store/input_text.h"
+#include "engine/store/keys.h"
 
 /* --- an earlier branch ---------------------------------------------------- */
 
@@ -812,7 +813,12 @@ static void init(struct wal__transfer *transfer)
     transfer->why.struct_size = sizeof(transfer->why);
     transfer->error.struct_size = sizeof(transfer->error);
     wal__spill_init(&transfer->spill, heap, transfer->to->env.root);
-    transfer->large_heap = transfer->to->env.io == &wal__io_posix ? &transfer->spill.heap : heap;
+    /* Files are not encrypted. */
+    transfer->large_heap = transfer->to->env.io == &wal__io_posix &&
+                                   transfer->to->env.keyring == NULL &&
+                                   transfer->from->env.keyring == NULL
+                               ? &transfer->spill.heap
+                               : heap;
     wal__hashmap_init(&transfer->session_map, heap);
     wal__buf_init(&transfer->events, heap);
     wal__buf_init(&transfer->redactions, heap);
@@ -919,7 +925,9 @@ static bool is_same_place(const struct wal__env *a, const struct wal__env *b)
            x.inode == y.inode;
 }
 
-enum wal_status wal__transfer_load(struct wal_transfer_options *own,
+static const uint32_t transfer_flags = WAL_TRANSFER_KEEP_BOTH | WAL_TRANSFER_PLAIN;
+
+enum wal_status wal__transfer_load(struct wal_transfer_options *own, struct wal_key *key,
                                    const struct wal_transfer_options *options,
                                    const struct wal_transfer_result *result,
                                    struct wal_error *error)
@@ -934,7 +942,14 @@ enum wal_status wal__transfer_load(struct wal_transfer_options *own,
     if (status == WAL_OK) {
         status = wal__struct_check_optional(WAL__STRUCT(wal_transfer_result), result, error);
     }
-    return status == WAL_OK && ((own->flags & ~(uint32_t)WAL_TRANSFER_KEEP_BOTH) != 0 ||
+    if (status == WAL_OK && own->key != NULL) {
+        status = wal__struct_load(WAL__STRUCT(wal_key), key, own->key, error);
+        own->key = key;
+    }
+    if (status == WAL_OK && own->key != NULL) {
+        status = wal__key_check(key, error);
+    }
+    return status == WAL_OK && ((own->flags & ~transfer_flags) != 0 ||
                                 (own->sessions == NULL && own->session_count > 0))
                ? wal__invalid(error, "the options of the transfer are not "
                                      "valid")
@@ -947,13 +962,14 @@ enum wal_status wal_store_merge(struct wal_store *from, struct wal_store *to,
 {
     struct wal_transfer_result done = WAL_INIT(wal_transfer_result);
     struct wal_transfer_options own;
+    struct wal_key key;
     enum wal_status status = wal__check_core(from == NULL ? NULL : &from->core, error);
 
     if (status == WAL_OK) {
         status = wal__check_writable(to == NULL ? NULL : &to->core, error);
     }
     if (status == WAL_OK) {
-        status = wal__transfer_load(&own, options, result, error);
+        status = wal__transfer_load(&own, &key, options, result, error);
     }
     if (status == WAL_OK && (from == to || is_same_place(&from->core.env, &to->core.env))) {
         status = wal__invalid(error, "a store cannot be merged with itself");

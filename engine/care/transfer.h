@@ -198,8 +198,9 @@ enum wal_status wal__transfer_run(struct wal_store *from, struct wal_store *to,
                                   struct wal_transfer_result *result,
                                   struct wal_error *error) WAL_MUST_USE;
 
-/* Loads the options and checks them and the result, both of which may be NULL. */
-enum wal_status wal__transfer_load(struct wal_transfer_options *own,
+/* Loads the options, with their key to *key, and checks them and the result, both of which may be
+ * NULL. */
+enum wal_status wal__transfer_load(struct wal_transfer_options *own, struct wal_key *key,
                                    const struct wal_transfer_options *options,
                                    const struct wal_transfer_result *result,
                                    struct wal_error *error) WAL_MUST_USE;

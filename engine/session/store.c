@@ -106,9 +106,10 @@ static enum wal_status open_once(const char *path, struct wal__core_options *opt
         wal__heap_free(heap, opened);
         return status;
     }
-    /* Files are no place for what a caller wants to have without maps, or wants to have on no
-     * disk. */
-    if (options->io == &wal__io_posix && (options->open.flags & WAL_OPEN_PREAD) == 0) {
+    /* Files are no place for what a caller wants to have without maps, encrypted, or wants to have
+     * on no disk. */
+    if (options->io == &wal__io_posix && options->open.key == NULL &&
+        (options->open.flags & WAL_OPEN_PREAD) == 0) {
         bool is_read_only = (options->open.flags & WAL_OPEN_READ_ONLY) != 0;
 
         wal__spill_init(&opened->spill, heap,

@@ -8,6 +8,7 @@
 
 #include "format/bytes/bytes.h"
 #include "format/bytes/crc32.h"
+#include "format/segment/keys_fmt.h"
 #include "format/segment/segment_fmt.h"
 
 enum {
@@ -89,7 +90,7 @@ enum wal__fmt wal__bundle_decode(struct wal__span bytes, struct wal__bundle *bun
     bundle->size = wal__get64(at + HEADER_TOTAL);
     bundle->sessions = wal__get64(at + HEADER_SESSIONS);
     bundle->created_ms = (int64_t)wal__get64(at + HEADER_CREATED);
-    return bundle->version == WAL__BUNDLE_VERSION &&
+    return bundle->version >= 1 && bundle->version <= WAL__BUNDLE_VERSION &&
                    wal__get32(at + HEADER_SIZE) == WAL__BUNDLE_HEADER_SIZE &&
                    memcmp(at + HEADER_RESERVED, zeros, sizeof(zeros)) == 0 &&
                    bundle->file_count > 0 && bundle->file_count <= WAL__BUNDLE_FILES_MAX &&
@@ -129,7 +130,9 @@ enum wal__fmt wal__bundle_table_decode(const struct wal__bundle *bundle, struct 
 /* Whether the sizes are in their ranges. */
 static bool has_valid_size(const struct wal__bundle_file *file)
 {
-    uint64_t max = file->file_class == WAL__BUNDLE_MANIFEST ? WAL__MANIFEST_SIZE : WAL__SEGMENT_MAX;
+    uint64_t max = file->file_class == WAL__BUNDLE_MANIFEST ? (uint64_t)WAL__MANIFEST_SIZE
+                   : file->file_class == WAL__BUNDLE_KEYS   ? (uint64_t)WAL__KEYS_SIZE
+                                                            : (uint64_t)WAL__SEGMENT_MAX;
 
     return file->size <= max && file->stored <= file->size;
 }
@@ -140,6 +143,9 @@ static bool has_valid_name(const struct wal__bundle_table *table,
 {
     if (!table->has_last) {
         return file->file_class == WAL__BUNDLE_MANIFEST && file->id == 0;
+    }
+    if (file->file_class == WAL__BUNDLE_KEYS) {
+        return file->id == 0 && table->last_class < WAL__BUNDLE_KEYS;
     }
     if (file->file_class != WAL__BUNDLE_LOG && file->file_class != WAL__BUNDLE_PACK) {
         return false;

@@ -11,7 +11,7 @@
 #include "format/bytes/bytes.h"
 
 enum {
-    WAL__BUNDLE_VERSION = 1,
+    WAL__BUNDLE_VERSION = 2, /* of an encrypted one; others have 1 */
     WAL__BUNDLE_MAGIC_SIZE = 8,
     WAL__BUNDLE_HEADER_SIZE = 64,
     WAL__BUNDLE_FILE_SIZE = 32, /* a row of the table */
@@ -21,7 +21,8 @@ enum {
 enum wal__bundle_class {
     WAL__BUNDLE_MANIFEST = 0, /* its number is 0 */
     WAL__BUNDLE_LOG = 1,      /* the number of a segment, from 1 */
-    WAL__BUNDLE_PACK = 2
+    WAL__BUNDLE_PACK = 2,
+    WAL__BUNDLE_KEYS = 3 /* of an encrypted store; its number is 0 */
 };
 
 struct wal__bundle {

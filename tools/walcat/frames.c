@@ -25,6 +25,7 @@
 #include "format/segment/record_blob.h"
 #include "format/segment/segment_fmt.h"
 #include "tools/cli/json.h"
+#include "tools/cli/key.h"
 
 /* The header of a record of the blob stream. */
 struct content {
@@ -394,6 +395,21 @@ static bool end_of_damage(struct listing *listing, uint64_t offset, uint64_t *en
     return true;
 }
 
+/* Without the key, or where the frame is not authentic, it has no payload. */
+static void decrypt(struct listing *listing, struct frame_state *frame_state)
+{
+    enum wal_status status = WAL_OK;
+
+    if (frame_state->payload != NULL) {
+        status = wal__damaged_file_decrypt(&listing->file, frame_state->offset, &frame_state->frame,
+                                           &frame_state->payload);
+    }
+    if (status != WAL_OK) {
+        frame_state->payload = NULL;
+        frame_state->state = listing->file.env->keyring == NULL ? "encrypted" : "not authentic";
+    }
+}
+
 /* Classifies the bytes at `offset`; false if they cannot be read. */
 static bool classify_at(struct listing *listing, uint64_t offset, struct frame_state *frame_state)
 {
@@ -414,6 +430,7 @@ static bool classify_at(struct listing *listing, uint64_t offset, struct frame_s
         frame_state->type = wal__frame_type_name(frame_state->frame.type);
         frame_state->state = fmt == WAL__FMT_OK ? "ok" : "data crc";
         frame_state->payload = fmt == WAL__FMT_OK ? payload : NULL;
+        decrypt(listing, frame_state);
         return true;
     }
     frame_state->frame = (struct wal__frame){0};
@@ -520,6 +537,9 @@ static int put_header(struct listing *listing)
                    header->rewrite.original_end, header->rewrite.last_sequence,
                    header->rewrite.raw_size);
         }
+        if (wal__segment_is_encrypted(header)) {
+            printf("encrypted  key %" PRIu32 "\n", header->key_id);
+        }
         printf("%10s %-10s %9s %8s %6s %9s %9s %9s  %s\n", "offset", "type", "sequence", "session",
                "stream", "parent", "stored", "raw", "state");
         return CLI_OK;
@@ -538,6 +558,9 @@ static int put_header(struct listing *listing)
         wal__json_out_member_count(&json, "originalEnd", rewrite->original_end);
         wal__json_out_member_count(&json, "lastSequence", rewrite->last_sequence);
         wal__json_out_member_count(&json, "recordBytes", rewrite->raw_size);
+    }
+    if (wal__segment_is_encrypted(header)) {
+        wal__json_out_member_count(&json, "keyId", header->key_id);
     }
     wal__json_out_close_line(&json);
     return CLI_OK;
@@ -569,16 +592,17 @@ static int list_open_file(struct listing *listing)
 }
 
 /* The operand is `path` itself; a file of a store has a name below that. */
-static int list_file(const struct cli *cli, const char *path, const char *name)
+static int list_file(const struct cli *cli, const struct wal__env *env, const char *path,
+                     const char *name)
 {
-    static const struct wal__env env = {.heap = &cli_heap, .io = &wal__io_posix};
     struct listing listing = {.cli = cli, .name = name, .block.records.heap = &cli_heap};
     int code;
 
-    if (wal__damaged_path_open(&listing.file, &env, path, name == path ? WAL__IO_FOLLOW : 0) !=
+    if (wal__damaged_path_open(&listing.file, env, path, name == path ? WAL__IO_FOLLOW : 0) !=
         WAL_OK) {
         return cli_error(cli, CLI_FAILED, path, "%s", cli_file_error(listing.file.error));
     }
+    listing.file.header = &listing.header;
     code = list_open_file(&listing);
     wal__buf_deinit(&listing.block.records);
     wal__damaged_file_close(&listing.file);
@@ -593,9 +617,9 @@ static int is_segment(const struct dirent *entry)
 }
 
 /* Lists the segments of a directory, which may be missing. */
-static int list_folder(const struct cli *cli, const char *store, const char *folder)
+static int list_folder(const struct cli *cli, const struct wal__env *env, const char *folder)
 {
-    char *path = cli_format("%s/%s", store, folder);
+    char *path = cli_format("%s/%s", env->root, folder);
     struct dirent **names = NULL;
     int code = CLI_OK;
     int count = 0;
@@ -613,10 +637,10 @@ static int list_folder(const struct cli *cli, const char *store, const char *fol
     }
     for (int i = 0; i < count; i++) {
         char *name = cli_format("%s/%s", folder, names[i]->d_name);
-        char *file = cli_format("%s/%s", store, name);
+        char *file = cli_format("%s/%s", env->root, name);
 
         if (!cli_output_failed()) {
-            code = cli_worse_code(code, list_file(cli, file, name));
+            code = cli_worse_code(code, list_file(cli, env, file, name));
         }
         free(file);
         free(name);
@@ -629,6 +653,8 @@ static int list_folder(const struct cli *cli, const char *store, const char *fol
 
 int walcat_print_frames(const struct cli *cli, const char *path)
 {
+    struct wal__env env = {.heap = &cli_heap, .io = &wal__io_posix};
+    struct wal_open_options options = cli_open_options(cli, 0);
     struct stat status;
     char *log;
     bool is_store;
@@ -638,7 +664,7 @@ int walcat_print_frames(const struct cli *cli, const char *path)
         return cli_error(cli, CLI_FAILED, path, "%s", strerror(errno));
     }
     if (!S_ISDIR(status.st_mode)) {
-        return list_file(cli, path, path);
+        return list_file(cli, &env, path, path);
     }
     log = cli_format("%s/log", path);
     is_store = stat(log, &status) == 0 && S_ISDIR(status.st_mode);
@@ -646,6 +672,13 @@ int walcat_print_frames(const struct cli *cli, const char *path)
     if (!is_store) {
         return cli_error(cli, CLI_FAILED, path, "is not a store: it has no directory log/");
     }
-    code = list_folder(cli, path, "log");
-    return cli_worse_code(code, list_folder(cli, path, "pack"));
+    if (snprintf(env.root, sizeof(env.root), "%s", path) >= (int)sizeof(env.root)) {
+        return cli_error(cli, CLI_FAILED, path, "the path is too long");
+    }
+    cli_use_key(cli, path, &options);
+    cli_check(cli, path, wal__damaged_open_keys(&env, options.key, cli->error));
+    code = list_folder(cli, &env, "log");
+    code = cli_worse_code(code, list_folder(cli, &env, "pack"));
+    wal__keyring_destroy(env.keyring);
+    return code;
 }

@@ -30,27 +30,37 @@
 
 /* --- files of index/ ---------------------------------------------------- */
 
-/* All bytes of an index file; the caller frees them. Null if it cannot be read;
+/* Of an index file that is not encrypted by a key of the store. */
+enum { NOT_AUTHENTIC = EBADMSG };
+
+static const char *why(int error)
+{
+    return error == NOT_AUTHENTIC ? "it was not encrypted by a key of this store, or changed since"
+                                  : cli_file_error(error);
+}
+
+/* All bytes of an index file, decrypted; the caller frees them. Null if it cannot be read;
  * *error is then the errno. */
 static uint8_t *index_read(const struct check_store *store, const char *name, uint64_t *size,
                            int *error)
 {
     struct wal__damaged_file file;
     uint8_t *bytes = NULL;
+    struct wal__span found;
+    bool is_locked;
 
     *error = check_file_open(store, name, &file);
     if (*error != 0) {
         return NULL;
     }
-    if (file.size == 0) {
-        bytes = cli_alloc(1);
-    } else if (wal__damaged_file_fetch(&file, 0, file.size) != NULL) {
-        bytes = cli_alloc((size_t)file.size);
-        memcpy(bytes, file.window.data, (size_t)file.size);
+    found = wal__damaged_file_load(&file, name, &is_locked);
+    *size = found.data != NULL ? found.size : file.size;
+    if (found.data != NULL || file.size == 0) {
+        bytes = cli_alloc(found.size + 1);
+        memcpy(bytes, found.data != NULL ? found.data : (const void *)"", found.size);
     } else {
-        *error = file.error;
+        *error = file.error != 0 ? file.error : NOT_AUTHENTIC;
     }
-    *size = file.size;
     wal__damaged_file_close(&file);
     return bytes;
 }
@@ -438,14 +448,15 @@ static enum wal__fmt check_bytes(struct index_check *index_check, struct wal__sp
 
 /* --- INDEX, SEAL, trailer ------------------------------------------------- */
 
-/* Reads the frame at an offset. False unless it is whole and has that type. The payload is valid
- * until the next fetch. */
+/* Reads the frame at an offset. False unless it is whole, authentic and has that type. The payload
+ * is valid until the next fetch; null: the keys are not known. */
 static bool read_frame(struct index_check *index_check, struct wal__damaged_file *file, uint64_t at,
                        uint8_t type, struct wal__span *payload)
 {
     const struct check_segment *segment = index_check->segment;
     struct wal__frame frame;
     const uint8_t *bytes = wal__damaged_file_fetch(file, at, WAL__FRAME_SIZE);
+    enum wal_status status;
 
     index_check->offset = at;
     index_check->size = WAL__FRAME_SIZE;
@@ -460,8 +471,11 @@ static bool read_frame(struct index_check *index_check, struct wal__damaged_file
     if (bytes == NULL || wal__frame_check_data(&frame, bytes + WAL__FRAME_SIZE) != WAL__FMT_OK) {
         return false;
     }
-    *payload = (struct wal__span){bytes + WAL__FRAME_SIZE, frame.stored_size};
-    return true;
+    bytes += WAL__FRAME_SIZE;
+    status = wal__damaged_file_decrypt(file, at, &frame, &bytes);
+    *payload = status == WAL_OK ? (struct wal__span){bytes, frame.stored_size}
+                                : (struct wal__span){NULL, 0};
+    return status == WAL_OK || index_check->store->is_locked;
 }
 
 static void report_index_frame(const struct index_check *index_check)
@@ -491,7 +505,7 @@ static uint64_t check_index_frame(struct index_check *index_check, struct wal__d
                    ? index_check->segment->head->trailer.seal_offset
                    : 0;
     }
-    fmt = check_bytes(index_check, payload);
+    fmt = payload.data == NULL ? WAL__FMT_OK : check_bytes(index_check, payload);
     if (fmt != WAL__FMT_OK && fmt != WAL__FMT_VERSION) {
         report_damage(index_check, "the INDEX frame's payload is not valid");
     }
@@ -635,7 +649,7 @@ static void check_index_file(struct index_check *index_check)
     index_check->size = size;
     if (bytes == NULL && error != ENOENT) {
         check_damage_add(&index_check->store->damages, CHECK_NOTE, name, 0, size,
-                         "cannot be read: %s%s", cli_file_error(error), rebuilt);
+                         "cannot be read: %s%s", why(error), rebuilt);
     } else if (bytes != NULL) {
         fmt = check_bytes(index_check, (struct wal__span){bytes, (size_t)size});
         if (fmt != WAL__FMT_OK && fmt != WAL__FMT_VERSION) {
@@ -650,7 +664,9 @@ void check_indexes(struct check_store *store, struct check_segment *segment)
     struct index_check index_check = {.store = store, .segment = segment};
 
     check_sealed(&index_check);
-    check_index_file(&index_check);
+    if (!store->is_locked) {
+        check_index_file(&index_check);
+    }
     if (wal__segment_is_rewritten(&segment->head->header) && !segment->has_summaries) {
         store->is_approximate = true;
     }
@@ -734,31 +750,24 @@ static bool decode(struct check_store *store, struct check_catalogue *catalogue)
 void check_catalogue_load(struct check_store *store)
 {
     struct check_catalogue *catalogue = &store->catalogue;
-    struct wal__damaged_file file;
-    int error = check_file_open(store, name, &file);
+    uint64_t size = 0;
+    int error;
 
-    if (error != 0) {
-        if (error != ENOENT) {
-            check_damage_add(&store->damages, CHECK_NOTE, name, 0, 0, "cannot be opened: %s%s",
-                             cli_file_error(error), rebuilt);
-        }
+    catalogue->bytes = store->is_locked ? NULL : index_read(store, name, &size, &error);
+    catalogue->size = (size_t)size;
+    if (store->is_locked) {
         return;
     }
-    if (file.size == 0) {
-        report_catalogue_damage(store, 0, 0, "is empty");
-    } else if (wal__damaged_file_fetch(&file, 0, file.size) == NULL) {
-        check_damage_add(&store->damages, CHECK_NOTE, name, file.error_offset, 0,
-                         "cannot be read: %s%s", cli_file_error(file.error), rebuilt);
-    } else {
-        catalogue->size = (size_t)file.size;
-        catalogue->bytes = cli_alloc(catalogue->size);
-        memcpy(catalogue->bytes, file.window.data, catalogue->size);
-        if (!decode(store, catalogue)) {
-            free(catalogue->bytes);
-            catalogue->bytes = NULL;
+    if (catalogue->bytes == NULL && error != ENOENT) {
+        check_damage_add(&store->damages, CHECK_NOTE, name, 0, 0, "cannot be read: %s%s",
+                         why(error), rebuilt);
+    } else if (catalogue->bytes != NULL && (size == 0 || !decode(store, catalogue))) {
+        if (size == 0) {
+            report_catalogue_damage(store, 0, 0, "is empty");
         }
+        free(catalogue->bytes);
+        catalogue->bytes = NULL;
     }
-    wal__damaged_file_close(&file);
 }
 
 /* --- orders --------------------------------------------------------------- */

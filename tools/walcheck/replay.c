@@ -1089,7 +1089,7 @@ void check_replay(struct check_store *store, struct check_segment *segment)
 
     check_chain_continuity(segment);
     model_mark_damaged(store, segment);
-    for (size_t i = 0; i < segment->record_count; i++) {
+    for (size_t i = 0; i < segment->record_count && !store->is_locked; i++) {
         replay.record = &segment->records[i];
         if (!replay_record(&replay)) {
             break;

@@ -330,6 +330,7 @@ static void report_json(const struct check_store *store, bool sound)
 
     cli_json_begin(&json);
     wal__json_out_member_bool(&json, "sound", sound);
+    wal__json_out_member_bool(&json, "contentsChecked", !store->is_locked);
     wal__json_out_member_bool(&json, "tailAmbiguous",
                               store->tail.verdict == WAL__VERDICT_AMBIGUOUS);
     wal__json_out_key(&json, "tail");
@@ -467,6 +468,14 @@ static void print_summary(const struct check_store *store, bool sound)
     size_t damages = damages_count(&store->damages);
     uint64_t lost;
 
+    if (store->is_locked) {
+        printf(
+            "the store is encrypted: contents were not looked into, for which a key is needed\n");
+    }
+    if (sound && store->is_locked) {
+        printf("sound: %s\n", cli_counted(segments, "segment", "segments"));
+        return;
+    }
     if (sound) {
         printf("sound: %s, %s, %s\n", cli_counted(sessions, "session", "sessions"),
                cli_counted(records, "record", "records"),

@@ -347,34 +347,32 @@ const uint8_t *check_payload_read(struct check_payloads *payloads,
     if (!open_segment(payloads, segment)) {
         return NULL;
     }
-    if (!wal__segment_is_rewritten(&segment->head->header)) {
+    if (wal__segment_is_rewritten(&segment->head->header)) {
+        return read_in_block(payloads, offset, &frame, &payload) && payload.size == stored_size
+                   ? payload.data
+                   : NULL;
+    }
+    if (!wal__segment_is_encrypted(&segment->head->header)) {
         return wal__damaged_file_fetch(&payloads->file, offset + WAL__FRAME_SIZE, stored_size);
     }
-    return read_in_block(payloads, offset, &frame, &payload) && payload.size == stored_size
-               ? payload.data
-               : NULL;
+    payload =
+        wal__damaged_file_read(&payloads->file, segment->head->header.salt, offset, 0, &frame);
+    return payload.size == stored_size ? payload.data : NULL;
 }
 
 bool check_record_read(struct check_payloads *payloads, const struct check_segment *segment,
                        uint64_t offset, uint32_t span, struct wal__frame *frame,
                        struct wal__span *payload)
 {
-    const uint8_t *bytes;
-
     if (!open_segment(payloads, segment)) {
         return false;
     }
     if (wal__segment_is_rewritten(&segment->head->header)) {
         return read_in_block(payloads, offset, frame, payload);
     }
-    bytes = wal__damaged_file_fetch(&payloads->file, offset, span);
-    if (bytes == NULL ||
-        wal__frame_decode(bytes, span, segment->head->header.salt, offset, frame) != WAL__FMT_OK ||
-        wal__frame_check_data(frame, bytes + WAL__FRAME_SIZE) != WAL__FMT_OK) {
-        return false;
-    }
-    *payload = (struct wal__span){bytes + WAL__FRAME_SIZE, frame->stored_size};
-    return true;
+    *payload =
+        wal__damaged_file_read(&payloads->file, segment->head->header.salt, offset, 0, frame);
+    return payload->data != NULL && wal__frame_total_size(frame->stored_size) <= span;
 }
 
 void check_payload_close(struct check_payloads *payloads)
@@ -466,25 +464,24 @@ static void read_index_header(struct check_segment *segment, struct wal__damaged
     uint64_t at = segment->head->known_end;
     struct wal__frame frame;
     struct wal__index index;
-    const uint8_t *bytes;
+    struct wal__span payload;
 
     if (at == 0 || at + WAL__FRAME_SIZE > segment->head->size) {
         return;
     }
-    bytes = wal__damaged_file_fetch(file, at, WAL__FRAME_SIZE);
-    if (bytes == NULL ||
-        wal__frame_decode(bytes, segment->head->size - at, segment->head->header.salt, at,
-                          &frame) != WAL__FMT_OK ||
-        frame.type != WAL__FRAME_INDEX) {
-        return;
-    }
-    bytes = wal__damaged_file_fetch(file, at, wal__frame_total_size(frame.stored_size));
-    if (bytes != NULL && wal__frame_check_data(&frame, bytes + WAL__FRAME_SIZE) == WAL__FMT_OK &&
-        wal__index_decode((struct wal__span){bytes + WAL__FRAME_SIZE, frame.stored_size}, &index) ==
-            WAL__FMT_OK) {
+    payload =
+        wal__damaged_file_read(file, segment->head->header.salt, at, WAL__FRAME_INDEX, &frame);
+    if (payload.data != NULL && wal__index_decode(payload, &index) == WAL__FMT_OK) {
         segment->index = cli_alloc(sizeof(*segment->index));
         *segment->index = index.header;
     }
+}
+
+/* Whether the segment is encrypted, and the keys are not known. */
+static bool is_locked(const struct check_segment *segment)
+{
+    return wal__segment_is_encrypted(&segment->head->header) &&
+           segment->reader->env.keyring == NULL;
 }
 
 void check_segment_scan(struct check_segment *segment)
@@ -522,7 +519,7 @@ void check_segment_scan(struct check_segment *segment)
         segment->has_lost_records = true;
     }
     wal__damaged_file_close(&file);
-    if (wal__segment_is_rewritten(&segment->head->header)) {
+    if (wal__segment_is_rewritten(&segment->head->header) && !is_locked(segment)) {
         block_finish(segment);
     }
 }
@@ -569,8 +566,9 @@ uint32_t check_session_flags(uint32_t record_flags)
 /* --- the chain ---------------------------------------------------------- */
 
 enum {
-    HEADER_USED = 84,    /* bytes of each copy */
-    REWRITTEN_USED = 128 /* of a rewritten segment's */
+    HEADER_USED = 84,     /* bytes of each copy */
+    REWRITTEN_USED = 128, /* of a rewritten segment's */
+    ENCRYPTED_USED = 136  /* of an encrypted one's */
 };
 
 /* --- heads ---------------------------------------------------------------- */
@@ -579,8 +577,9 @@ static void check_header(struct check_segment *segment, const uint8_t *bytes)
 {
     int copies = wal__segment_header_copies(bytes);
     const uint64_t copy = WAL__SEGMENT_HEADER_COPY;
-    const uint64_t used =
-        wal__segment_is_rewritten(&segment->head->header) ? REWRITTEN_USED : HEADER_USED;
+    const uint64_t used = wal__segment_is_encrypted(&segment->head->header)   ? ENCRYPTED_USED
+                          : wal__segment_is_rewritten(&segment->head->header) ? REWRITTEN_USED
+                                                                              : HEADER_USED;
 
     if (copies < 2) {
         struct wal__segment_header header;
@@ -611,6 +610,12 @@ static void check_identity(const struct check_store *store, struct check_segment
         memcmp(header->uuid, store->reader.uuid, sizeof(header->uuid)) != 0) {
         check_damage_add(damages, CHECK_LOSS, segment->head->name, 24, sizeof(header->uuid),
                          "belongs to another store");
+        return;
+    }
+    if (segment->head->fault != NULL && !wal__segment_is_encrypted(header) &&
+        store->reader.env.keyring != NULL) {
+        check_damage_add(damages, CHECK_LOSS, segment->head->name, 20, 4, "%s",
+                         segment->head->fault);
         return;
     }
     if (segment->head->is_misnamed || header->id != segment->head->id) {

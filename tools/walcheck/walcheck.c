@@ -25,9 +25,11 @@
 #include <unistd.h>
 
 #include "agentwal/admin.h"
+#include "engine/store/keys.h"
 #include "format/bytes/bytes.h"
 #include "format/index/view_root.h"
 #include "tools/cli/json.h"
+#include "tools/cli/key.h"
 #include "tools/cli/verbs.h"
 
 /* --- MANIFEST (SPEC.md 2.1) --------------------------------------------- */
@@ -140,6 +142,7 @@ static void select_slot(struct check_store *store, const uint8_t *bytes)
     store->reader.has_shadows = best->manifest.has_shadows;
     store->reader.is_replica = (best->manifest.features.ro_compat & WAL__RO_COMPAT_REPLICA) != 0;
     store->reader.group_align = best->manifest.group_align;
+    store->reader.is_encrypted = (store->incompat & WAL__INCOMPAT_ENCRYPTED) != 0;
 }
 
 static void read_manifest(struct check_store *store, struct wal__damaged_file *file)
@@ -193,6 +196,52 @@ static void check_manifest(struct check_store *store)
     check_damage_add(&store->damages, CHECK_LOSS, manifest_name, 0, 0,
                      "%s; the segments identify the store",
                      is_special ? cli_file_error(error) : "is missing");
+}
+
+/* --- KEYS (SPEC.md 8.1) ------------------------------------------------- */
+
+static bool has_keys(const struct check_store *store)
+{
+    char *path = check_path(store, "KEYS");
+    bool is_there = access(path, F_OK) == 0;
+
+    free(path);
+    return is_there;
+}
+
+/* Opens the keys, or reports what is damaged in them. Ends the process where the key is none of the
+ * store. */
+static void check_keys(struct check_store *store)
+{
+    static const char name[] = "KEYS";
+    struct wal__env *env = &store->reader.env;
+    struct wal_error error = CLI_ERROR_INIT;
+    struct wal__keys_file keys;
+    enum wal_status status;
+
+    if (!store->reader.is_encrypted && (store->format_known || !has_keys(store))) {
+        return;
+    }
+    store->reader.is_encrypted = true;
+    status = wal__keys_read(env, &keys, &error);
+    if (status == WAL_OK && store->reader.uuid_known &&
+        memcmp(keys.uuid, store->reader.uuid, sizeof(keys.uuid)) != 0) {
+        check_damage_add(&store->damages, CHECK_LOSS, name, 0, 0,
+                         "is of another store: nothing that is encrypted can be read");
+    } else if (status == WAL_EVERSION) {
+        store->newer = true;
+    } else if (status == WAL_OK && store->key != NULL) {
+        status = wal__damaged_open_keys(env, store->key, &error);
+        if (status == WAL_EKEY) {
+            cli_end(store->cli,
+                    cli_error_status(store->cli, status, store->path, "%s", error.text));
+        }
+    }
+    if (status != WAL_OK && status != WAL_EVERSION) {
+        check_damage_add(&store->damages, CHECK_LOSS, name, 0, 0,
+                         "%s: nothing that is encrypted can be read", error.text);
+    }
+    store->is_locked = env->keyring == NULL;
 }
 
 /* --- roots of views (SPEC.md 10.7) -------------------------------------- */
@@ -340,7 +389,9 @@ static void process_segment(struct check_store *store, struct check_segments *se
     if (segments == &store->log) {
         check_replay(store, segment);
         check_indexes(store, segment);
-        check_catalogue_compare(store, segment);
+        if (!store->is_locked) {
+            check_catalogue_compare(store, segment);
+        }
         if (segment->facts->pack_durable > store->pack_durable) {
             store->pack_durable = segment->facts->pack_durable;
         }
@@ -496,6 +547,7 @@ static void init_reader(struct check_store *store)
 static void run_pass(struct check_store *store)
 {
     check_manifest(store);
+    check_keys(store);
     check_lock(store);
     check_catalogue_load(store);
     check_chain(store, &store->log, "log");
@@ -506,14 +558,18 @@ static void run_pass(struct check_store *store)
                  "segment with a valid header");
     }
     run_pipeline(store, &store->log);
-    check_replay_finish(store);
+    if (!store->is_locked) {
+        check_replay_finish(store);
+    }
     check_chain_pack_end(store);
     run_pipeline(store, &store->pack);
-    check_blobs_verify(store);
-    check_references(store);
-    check_index_orphans(store);
+    if (!store->is_locked) {
+        check_blobs_verify(store);
+        check_references(store);
+        check_index_orphans(store);
+        check_catalogue_finish(store);
+    }
     views(store);
-    check_catalogue_finish(store);
     collect_damages(store);
 }
 
@@ -549,6 +605,7 @@ static void store_run(struct check_store *store)
     }
     usleep(PAUSE_US);
     run_pass(&again);
+    wal__keyring_destroy(again.reader.env.keyring);
     check_damages_intersect(&store->damages, &again.damages);
     store->tail = again.tail;
     store->pack_tail = again.pack_tail;
@@ -709,6 +766,7 @@ static int check_salvage(struct check_store *store, const char *out)
         .progress = show_progress,
         .report = add_report,
         .ctx = &salvage,
+        .key = store->reader.is_encrypted ? store->key : NULL,
     };
     enum wal_status status;
     int code;
@@ -753,11 +811,14 @@ struct request {
 static int run(struct cli *cli, const struct request *request)
 {
     static struct check_store store;
+    struct wal_open_options options = cli_open_options(cli, 0);
 
     store.cli = cli;
     store.path = cli->items[0];
     store.jobs = request->jobs == 0 ? 1 : (unsigned)request->jobs;
     store.jobs = store.jobs > JOBS_MAX ? JOBS_MAX : store.jobs;
+    cli_use_key(cli, store.path, &options);
+    store.key = options.key;
     store_run(&store);
     return request->salvage == NULL ? check_report(&store)
                                     : check_salvage(&store, request->salvage);

@@ -263,6 +263,9 @@ struct check_store {
     struct check_tail pack_tail;
     uint64_t pack_durable; /* the log depends on the pack up to here */
     struct check_blobs blobs;
+    const struct wal_key *key; /* of an encrypted store; or null */
+    bool is_locked;    /* the store is encrypted, and its keys are not known: contents, and what is
+                        * derived of them, are passed over */
     bool records_lost; /* the log replayed so far has lost records */
     bool newer;        /* a structure has a newer format version */
 };

@@ -84,6 +84,8 @@ struct wal_salvage_options {
     wal_salvage_progress_fn *progress; /* or null */
     wal_salvage_report_fn *report;     /* or null */
     void *ctx;                         /* of both */
+    const struct wal_key *key;         /* of an encrypted store, and of the new one, which is
+                                        * encrypted then; or null */
 };
 
 /* What a salvage did. The library fills it. */
@@ -123,7 +125,8 @@ struct wal_salvage_result {
  *
  * Threads: any. Errors: WAL_ENOTSTORE, WAL_EACCESS and WAL_EVERSION of `path`; WAL_EEXISTS when
  * `out` exists, WAL_EINVAL when it is below `path`, WAL_ENOTFOUND when its parent directory does
- * not exist; WAL_ECALLBACK; those of wal_open and wal_append. SPEC.md, Recovery.
+ * not exist; WAL_ECALLBACK; those of wal_open and wal_append; WAL_EKEY of an encrypted store without
+ * its key. SPEC.md, Recovery.
  */
 WAL_API WAL_MUST_USE enum wal_status wal_salvage(const char *path, const char *out,
                                                  const struct wal_salvage_options *options,

@@ -48,7 +48,9 @@ enum wal_transfer_kind {
 
 enum wal_transfer_flag {
     /* Keeps both where two stores went on with one session. */
-    WAL_TRANSFER_KEEP_BOTH = 1u << 0
+    WAL_TRANSFER_KEEP_BOTH = 1u << 0,
+    /* Writes a bundle of an encrypted store that is not encrypted. */
+    WAL_TRANSFER_PLAIN = 1u << 1
 };
 
 /* Slices and the error hold until the callback returns. */
@@ -103,6 +105,9 @@ struct wal_transfer_options {
      * what it is of: a store that has that refuses it. */
     wal_transfer_rewrite_fn *rewrite;
     void *rewrite_ctx;
+    /* Of a bundle: encrypts the one that is written; opens the one that is read, where it is
+     * encrypted. It need not be a key of the store. Null: none. */
+    const struct wal_key *key;
 };
 
 /* What a call did; also when it failed or was stopped. The library fills it. */
@@ -153,7 +158,8 @@ WAL_API WAL_MUST_USE enum wal_status wal_store_merge(struct wal_store *from, str
  * to a bundle. options and result may be null.
  *
  * Threads: any. Errors: WAL_EEXISTS when path exists, WAL_EACCESS, WAL_ENOSPACE, WAL_EIO;
- * WAL_EDAMAGED or WAL_ECORRUPT when a session cannot be read, with no file written; those of
+ * WAL_EDAMAGED or WAL_ECORRUPT when a session cannot be read, with no file written; WAL_EKEY when
+ * the store is encrypted, and options have neither a key nor WAL_TRANSFER_PLAIN; those of
  * wal_store_merge.
  */
 WAL_API WAL_MUST_USE enum wal_status wal_bundle_write(struct wal_store *store,
@@ -171,7 +177,8 @@ WAL_API WAL_MUST_USE enum wal_status wal_bundle_write(struct wal_store *store,
  *
  * Threads: any. Errors: WAL_ENOTFOUND and WAL_EACCESS for path; WAL_ENOTFILE; WAL_EINVAL when it is
  * not a bundle; WAL_EVERSION for a newer version, with both in the text; WAL_ECORRUPT with the
- * offset when it is cut or damaged; those of wal_store_merge.
+ * offset when it is cut or damaged; WAL_EKEY when it is encrypted, and not by the key of the
+ * options; those of wal_store_merge.
  */
 WAL_API WAL_MUST_USE enum wal_status wal_bundle_read(struct wal_store *store, struct wal_slice path,
                                                      const struct wal_transfer_options *options,

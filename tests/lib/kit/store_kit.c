@@ -14,6 +14,10 @@
 #include <time.h>
 
 #include "format/bytes/assert.h"
+#include "format/bytes/bytes.h"
+#include "format/bytes/crc32.h"
+#include "format/segment/frame.h"
+#include "format/segment/segment_fmt.h"
 #include "tests/lib/rng.h"
 
 struct place {
@@ -154,6 +158,31 @@ struct wal_store *kit_open(const char *path, uint32_t flags)
 {
     struct wal_open_options options = {
         .struct_size = sizeof(options), .flags = flags, .lock_timeout_ms = 60000};
+    struct wal_store *store = NULL;
+
+    assert_done(wal_open(path, &options, &store, kit_error()));
+    return kit_keep(store);
+}
+
+struct wal_key kit_key(const char *secret)
+{
+    return (struct wal_key){
+        .struct_size = sizeof(struct wal_key), .kind = WAL_KEY_SECRET, .bytes = kit_text(secret)};
+}
+
+const struct wal_key *kit_test_key(void)
+{
+    static struct wal_key key;
+    const char *secret = getenv("AGENTWAL_TEST_KEY");
+
+    key = kit_key(secret);
+    return secret == NULL ? NULL : &key;
+}
+
+struct wal_store *kit_open_by(const char *path, uint32_t flags, const struct wal_key *key)
+{
+    struct wal_open_options options = {
+        .struct_size = sizeof(options), .flags = flags, .lock_timeout_ms = 60000, .key = key};
     struct wal_store *store = NULL;
 
     assert_done(wal_open(path, &options, &store, kit_error()));
@@ -445,7 +474,10 @@ void kit_check_sound(const char *path)
     (void)snprintf(command, sizeof(command), "%s/walcheck", folder == NULL ? "" : folder);
     if (access(command, X_OK) == 0) {
         (void)snprintf(command, sizeof(command),
-                       "%s/walcheck %s >report 2>&1 || { cat report; false; }", folder, path);
+                       "if test -n \"$AGENTWAL_TEST_KEY\"; then printf %%s \"$AGENTWAL_TEST_KEY\" "
+                       ">.key && chmod 600 .key && export AGENTWAL_KEY_FILE=.key; fi; "
+                       "%s/walcheck %s >report 2>&1 || { cat report; false; }",
+                       folder, path);
         assert_int_equal(system(command), 0);
     }
 }
@@ -492,6 +524,61 @@ off_t kit_find(const char *path, const void *bytes, size_t size)
     found = at == NULL ? -1 : at - data;
     free(test_forget(data));
     return found;
+}
+
+bool kit_has_text(const char *folder, const char *text)
+{
+    char command[300];
+
+    (void)snprintf(command, sizeof(command), "grep -rqaF -e '%s' %s", text, folder);
+    return system(command) == 0;
+}
+
+/* The offset of the last frame of the type, at most `end`, which is the end of the frames then. */
+static uint64_t find_frame(const uint8_t *bytes, uint64_t size, uint64_t salt, uint8_t type,
+                           uint64_t *end)
+{
+    uint64_t at = WAL__SEGMENT_HEADER_SIZE;
+    struct wal__frame frame;
+    uint64_t found = 0;
+
+    while (wal__frame_decode(bytes + at, size - at, salt, at, &frame) == WAL__FMT_OK) {
+        found = frame.type == type ? at : found;
+        at += wal__frame_total_size(frame.stored_size);
+    }
+    *end = at;
+    return found;
+}
+
+void kit_forge(const char *path, uint8_t type)
+{
+    size_t size = 0;
+    uint8_t *bytes = (uint8_t *)test_file(path, &size);
+    struct wal__segment_header header;
+    struct wal__frame frame;
+    uint32_t chain = 0;
+    uint64_t found;
+    uint64_t end;
+
+    assert_int_equal(wal__segment_header_decode(bytes, &header), WAL__FMT_OK);
+    found = find_frame(bytes, size, header.salt, type, &end);
+    assert_true(found != 0);
+    for (uint64_t at = WAL__SEGMENT_HEADER_SIZE; at < end;
+         at += wal__frame_total_size(frame.stored_size)) {
+        uint8_t *payload = bytes + at + WAL__FRAME_SIZE;
+
+        assert_int_equal(wal__frame_decode(bytes + at, size - at, header.salt, at, &frame),
+                         WAL__FMT_OK);
+        payload[0] ^= at == found;
+        if (frame.type == WAL__FRAME_COMMIT) {
+            wal__put32(payload + 16, chain);
+        }
+        frame.data_crc = wal__crc32(0, payload, frame.stored_size);
+        wal__frame_encode(&frame, header.salt, at, bytes + at);
+        chain = wal__frame_chain_crc(chain, &frame);
+    }
+    kit_write_file(path, bytes, size);
+    free(test_forget((char *)bytes));
 }
 
 void kit_flip(const char *path, off_t offset)

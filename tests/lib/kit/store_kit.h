@@ -49,6 +49,11 @@ void assert_fails(enum wal_status status, enum wal_status expected, const char *
 /* Opens the store "store", made when it is not there. */
 struct wal_store *kit_store(void);
 struct wal_store *kit_open(const char *path, uint32_t flags);
+/* The same, with a secret of at least 16 bytes. */
+struct wal_key kit_key(const char *secret);
+struct wal_store *kit_open_by(const char *path, uint32_t flags, const struct wal_key *key);
+/* The key of the stores that are made without one, where tests run on encrypted stores; or null. */
+const struct wal_key *kit_test_key(void);
 /* A store that the test opened is the kit's to close, as well as those that the kit opens. */
 struct wal_store *kit_keep(struct wal_store *store);
 void kit_close(struct wal_store *store);
@@ -123,6 +128,11 @@ bool kit_exists(const char *path);
 void kit_write_file(const char *path, const void *bytes, size_t size);
 /* Where the bytes are in a file; -1: nowhere, or there is no such file. */
 off_t kit_find(const char *path, const void *bytes, size_t size);
+/* Whether a file of the folder has the text. */
+bool kit_has_text(const char *folder, const char *text);
+/* Changes the stored payload of the last frame of this type in a segment, whose group is whole, and
+ * makes all checksums fit. */
+void kit_forge(const char *path, uint8_t type);
 /* Changes a byte of a file. */
 void kit_flip(const char *path, off_t offset);
 void kit_pause_ms(long ms);

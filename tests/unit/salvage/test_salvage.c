@@ -73,6 +73,7 @@ static enum wal_status salvage_to(const char *out, struct seen *report,
 {
     const struct wal_salvage_options options = {
         .struct_size = sizeof(options),
+        .key = kit_test_key(),
         .progress = see_progress,
         .report = add_report,
         .ctx = report,
@@ -670,8 +671,8 @@ KIT_TEST(salvage__missing_parent_is_reported)
 
 KIT_TEST(salvage__misuse_is_refused)
 {
-    const struct wal_salvage_options options = {.struct_size = sizeof(options),
-                                                .flags = WAL_OPEN_READ_ONLY};
+    const struct wal_salvage_options options = {
+        .struct_size = sizeof(options), .key = kit_test_key(), .flags = WAL_OPEN_READ_ONLY};
     struct wal_salvage_result result = {.struct_size = 4};
 
     make_store();
@@ -686,8 +687,8 @@ KIT_TEST(salvage__misuse_is_refused)
 
 KIT_TEST(salvage__progress_stops_it)
 {
-    const struct wal_salvage_options options = {.struct_size = sizeof(options),
-                                                .progress = stop_progress};
+    const struct wal_salvage_options options = {
+        .struct_size = sizeof(options), .key = kit_test_key(), .progress = stop_progress};
     struct wal_error error = KIT_ERROR;
 
     make_store();
@@ -746,6 +747,7 @@ static uint64_t salvage_growing(struct wal_store *store, struct seen *seen)
 {
     struct growing growing = {.session = kit_session(store, "s"), .seen = seen};
     const struct wal_salvage_options options = {.struct_size = sizeof(options),
+                                                .key = kit_test_key(),
                                                 .progress = append_more,
                                                 .report = report_growing,
                                                 .ctx = &growing};
@@ -809,8 +811,11 @@ static struct wal_salvage_result salvage_changing(void (*change)(void),
 {
     struct wal__io io = wal__io_posix;
     struct seen seen = {.calls = 0};
-    const struct wal_salvage_options options = {
-        .struct_size = sizeof(options), .progress = progress, .report = add_report, .ctx = &seen};
+    const struct wal_salvage_options options = {.struct_size = sizeof(options),
+                                                .key = kit_test_key(),
+                                                .progress = progress,
+                                                .report = add_report,
+                                                .ctx = &seen};
     struct wal_salvage_result result = {.struct_size = sizeof(result)};
 
     io.list = list_then_change;
@@ -908,6 +913,7 @@ KIT_TEST(salvage__of_a_write_in_progress)
     torn.end = (uint64_t)find_frame(LOG, WAL__FRAME_ENTRY, 4);
     for (int readings = 1; readings <= 3; readings++) {
         const struct wal_salvage_options options = {.struct_size = sizeof(options),
+                                                    .key = kit_test_key(),
                                                     .progress = see_progress,
                                                     .report = add_report,
                                                     .ctx = &seen};

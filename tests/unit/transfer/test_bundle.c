@@ -47,7 +47,7 @@ static enum wal_status try_write(struct wal_store *store, const char *ids, const
                                  struct wal_error *error)
 {
     struct wal_slice sessions[4];
-    struct wal_transfer_options options = {.struct_size = sizeof(options)};
+    struct wal_transfer_options options = {.struct_size = sizeof(options), .key = kit_test_key()};
 
     while (ids != NULL && *ids != '\0') {
         size_t size = strcspn(ids, " ");
@@ -68,8 +68,8 @@ static void write_bundle(struct wal_store *store, const char *ids)
 static enum wal_status try_read(struct wal_store *store, const char *path,
                                 struct wal_transfer_result *result, struct wal_error *error)
 {
-    const struct wal_transfer_options options = {.struct_size = sizeof(options),
-                                                 .directory = WAL_STR(".")};
+    const struct wal_transfer_options options = {
+        .struct_size = sizeof(options), .directory = WAL_STR("."), .key = kit_test_key()};
 
     *error = KIT_ERROR;
     *result = (struct wal_transfer_result){.struct_size = sizeof(*result)};
@@ -341,7 +341,7 @@ KIT_TEST(bundle__newer_version_names_both)
     front.bundle.version = 7;
     write_front(&front);
     assert_int_equal(wal_bundle_detect(WAL_STR("bad")), 1);
-    expect_refused(WAL_EVERSION, "version 7; this library reads version 1");
+    expect_refused(WAL_EVERSION, "version 7; this library reads version 2");
 }
 
 KIT_TEST(bundle__sizes_out_of_range_are_refused)
@@ -453,6 +453,7 @@ static enum wal_status transfer(const char *store_path, bool writes, const char 
 {
     bool has_stopped = false;
     const struct wal_transfer_options options = {.struct_size = sizeof(options),
+                                                 .key = kit_test_key(),
                                                  .directory = WAL_STR("."),
                                                  .progress = progress,
                                                  .ctx = &has_stopped};

@@ -387,7 +387,7 @@ KIT_TEST(keep_both__long_id_is_cut_between_characters)
 PARTED_TEST(keep_both__bad_options_are_refused)
 {
     char name[66];
-    struct wal_transfer_options options = {.struct_size = sizeof(options), .flags = 2};
+    struct wal_transfer_options options = {.struct_size = sizeof(options), .flags = 4};
 
     assert_int_equal(wal_store_merge(stores.from, stores.to, &options, NULL, NULL), WAL_EINVAL);
     memset(name, 'n', sizeof(name));

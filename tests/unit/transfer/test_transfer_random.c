@@ -260,8 +260,8 @@ static void check(enum wal_status status, const struct wal_error *error, uint64_
 
 KIT_TEST(transfer_random__bundle_answers_the_same)
 {
-    const struct wal_transfer_options options = {.struct_size = sizeof(options),
-                                                 .directory = WAL_STR(".")};
+    const struct wal_transfer_options options = {
+        .struct_size = sizeof(options), .key = kit_test_key(), .directory = WAL_STR(".")};
     uint64_t seed = kit_seed();
 
     for (uint32_t round = 0; round < ROUNDS; round++, seed++) {
@@ -349,11 +349,12 @@ static void carry(struct world *world, struct known *const *known, uint32_t coun
 {
     struct wal_slice ids[SESSIONS];
     const struct wal_transfer_options options = {.struct_size = sizeof(options),
+                                                 .key = kit_test_key(),
                                                  .directory = WAL_STR("."),
                                                  .sessions = ids,
                                                  .session_count = count};
-    const struct wal_transfer_options whole = {.struct_size = sizeof(whole),
-                                               .directory = WAL_STR(".")};
+    const struct wal_transfer_options whole = {
+        .struct_size = sizeof(whole), .key = kit_test_key(), .directory = WAL_STR(".")};
     struct wal_transfer_result result = WAL_INIT(wal_transfer_result);
     struct wal_error error = KIT_ERROR;
     struct wal_store *alone;

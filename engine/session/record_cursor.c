@@ -11,6 +11,7 @@
 #include "agentwal/record.h"
 #include "engine/base/containers.h"
 #include "engine/base/error.h"
+#include "engine/log/encrypt.h"
 #include "engine/session/doc_cursor.h"
 #include "engine/session/session.h"
 #include "engine/store/core.h"
@@ -823,4 +824,56 @@ enum wal_status wal_record_cursor_get(struct wal_record_cursor *cursor, uint32_t
         wal__struct_store(WAL__STRUCT(wal_record), record, &own);
     }
     return status;
+}
+
+/* --- derived files ------------------------------------------------------ */
+
+uint64_t wal_derived_overhead(const struct wal_store *store)
+{
+    return store != NULL && store->core.env.keyring != NULL ? (uint64_t)WAL__FILE_CIPHER_SIZE : 0;
+}
+
+static enum wal_status check_derived(struct wal_store *store, const char *name,
+                                     struct wal_slice bytes, const void *out,
+                                     struct wal_error *error)
+{
+    enum wal_status status = wal__check_core(store == NULL ? NULL : &store->core, error);
+
+    return status == WAL_OK && (wal_derived_overhead(store) == 0 || name == NULL || out == NULL ||
+                                (bytes.data == NULL && bytes.size > 0))
+               ? wal__invalid(error, "a name or bytes are null, or the store is not encrypted")
+               : status;
+}
+
+enum wal_status wal_derived_encrypt(struct wal_store *store, const char *name,
+                                    struct wal_slice bytes, void *out, struct wal_error *error)
+{
+    enum wal_status status = check_derived(store, name, bytes, out, error);
+
+    if (status == WAL_OK &&
+        wal__encrypt_file(store->core.env.keyring, name,
+                          (struct wal__span){bytes.data, (size_t)bytes.size}, out) != WAL_OK) {
+        status = wal__no_memory(error);
+    }
+    return status;
+}
+
+enum wal_status wal_derived_decrypt(struct wal_store *store, const char *name,
+                                    struct wal_slice bytes, void *out, struct wal_error *error)
+{
+    enum wal_status status = check_derived(store, name, bytes, out, error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    status = wal__decrypt_file(store->core.env.keyring, name,
+                               (struct wal__span){bytes.data, (size_t)bytes.size}, out);
+    if (status == WAL_ENOMEM) {
+        return wal__no_memory(error);
+    }
+    return status == WAL_OK ? WAL_OK
+                            : wal__fail(error, WAL_ECORRUPT,
+                                        "%s was not encrypted by the keys of this store, or "
+                                        "changed since",
+                                        name);
 }

@@ -56,7 +56,19 @@ static bool read_full(int fd, void *out, size_t size, uint64_t offset)
     return true;
 }
 
-bool wal__fts_read_head(int fd, struct wal__search_file *file, uint32_t **table)
+/* Bytes after the header of an encrypted file: the header again, and the pages, encrypted. */
+static uint64_t encrypted_size(const struct wal__search_file *file, uint64_t overhead)
+{
+    return WAL__SEARCH_FILE_HEADER + (uint64_t)file->page_count * PAGE + overhead;
+}
+
+uint64_t wal__fts_file_size(const struct wal__search_file *file, uint64_t overhead)
+{
+    return overhead != 0 ? PAGE + encrypted_size(file, overhead)
+                         : wal__search_file_pages(file) + (uint64_t)file->page_count * PAGE;
+}
+
+bool wal__fts_read_head(int fd, uint64_t overhead, struct wal__search_file *file, uint32_t **table)
 {
     uint8_t bytes[WAL__SEARCH_FILE_HEADER];
     const struct wal__span span = {bytes, sizeof(bytes)};
@@ -66,9 +78,14 @@ bool wal__fts_read_head(int fd, struct wal__search_file *file, uint32_t **table)
 
     if (!read_full(fd, bytes, sizeof(bytes), 0) ||
         wal__search_file_decode(span, file) != WAL__FMT_OK || fstat(fd, &stat) != 0 ||
-        (uint64_t)stat.st_size !=
-            wal__search_file_pages(file) + (uint64_t)file->page_count * PAGE) {
+        (uint64_t)stat.st_size != wal__fts_file_size(file, overhead)) {
         return false;
+    }
+    if (overhead != 0) {
+        if (table != NULL) {
+            *table = NULL;
+        }
+        return true;
     }
     size = (size_t)file->page_count * 4;
     read = malloc(size);
@@ -235,7 +252,7 @@ static int open_file(sqlite3_vfs *vfs, const char *name, sqlite3_file *base, int
     if (file->fd < 0) {
         return SQLITE_CANTOPEN;
     }
-    if (!wal__fts_read_head(file->fd, &file->head, &file->table)) {
+    if (!wal__fts_read_head(file->fd, 0, &file->head, &file->table)) {
         close(file->fd);
         return SQLITE_NOTADB;
     }
@@ -335,7 +352,8 @@ static int fts_vfs_register(void)
     return registered;
 }
 
-const struct wal__search_file *wal__fts_vfs_head(sqlite3 *db)
+/* Returns the header of the file that a connection reads. */
+static const struct wal__search_file *fts_vfs_head(sqlite3 *db)
 {
     struct index_file *file = NULL;
 
@@ -537,71 +555,67 @@ uint32_t wal__database_session(const struct wal__database *database, int64_t row
 
 /* --- opening ------------------------------------------------------------ */
 
-enum wal_status wal__database_open(struct wal__database *database, enum wal__search_kind kind,
-                                   const char *path, struct wal_error *error)
+/* Reads all pages of an encrypted index file. False when it is damaged, or memory is missing. */
+static bool read_encrypted(int fd, struct wal_store *store, const char *path,
+                           const struct wal__search_file *file, unsigned char *bytes)
 {
-    enum wal_status status = WAL_OK;
-    int code = fts_vfs_register();
+    const size_t size = (size_t)encrypted_size(file, wal_derived_overhead(store));
+    const size_t count = (size_t)file->page_count * PAGE;
+    uint8_t header[WAL__SEARCH_FILE_HEADER];
+    uint8_t *stored = malloc(2 * size);
+    uint8_t *plain = stored == NULL ? NULL : stored + size;
+    bool is_read;
 
-    memset(database, 0, sizeof(*database));
-    database->kind = kind;
-    if (code == SQLITE_OK) {
-        code = sqlite3_open_v2(
-            path, &database->db,
-            SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE, WAL__FTS_VFS);
+    wal__search_file_encode(file, header);
+    is_read = stored != NULL && read_full(fd, stored, size, PAGE) &&
+              wal_derived_decrypt(store, strrchr(path, '/') + 1, (struct wal_slice){stored, size},
+                                  plain, NULL) == WAL_OK &&
+              memcmp(plain, header, sizeof(header)) == 0;
+    if (is_read) {
+        memcpy(bytes, plain + sizeof(header), count);
     }
-    if (code != SQLITE_OK) {
-        status = wal__search_fail(error, database->db, code, "cannot open a search index");
-    }
-    if (status == WAL_OK) {
-        status = set_up(database, error);
-    }
-    if (status == WAL_OK) {
-        status = run_sql(database, "PRAGMA cache_size=-1024; PRAGMA temp_store=memory", error);
-    }
-    if (status == WAL_OK) {
-        status = read_runs(database, error);
-    }
-    if (status == WAL_OK) {
-        status = read_sets(database, error);
-    }
-    if (status != WAL_OK) {
-        wal__database_close(database);
-    }
-    return status;
+    free(stored);
+    return is_read;
 }
 
 /* Reads all pages of an index file to memory of SQLite. */
-static enum wal_status read_pages(int fd, enum wal__search_kind kind, struct wal__search_file *head,
+static enum wal_status read_pages(int fd, enum wal__search_kind kind, struct wal_store *store,
+                                  const char *path, struct wal__search_file *head,
                                   unsigned char **bytes, uint64_t *size, struct wal_error *error)
 {
+    const uint64_t overhead = wal_derived_overhead(store);
     struct wal__search_file file;
     uint32_t *table = NULL;
-    enum wal_status status = WAL_OK;
+    bool is_read = true;
 
-    if (!wal__fts_read_head(fd, &file, &table) || file.kind != (unsigned)kind) {
+    if (!wal__fts_read_head(fd, overhead, &file, &table) || file.kind != (unsigned)kind) {
         free(table);
         return wal__fail(error, WAL_ECORRUPT, "a search index is damaged");
     }
     *size = (uint64_t)file.page_count * WAL__SEARCH_FILE_PAGE;
     *bytes = sqlite3_malloc64(*size);
     if (*bytes == NULL) {
-        status = wal__no_memory(error);
+        free(table);
+        return wal__no_memory(error);
     }
-    for (uint32_t i = 0; i < file.page_count && status == WAL_OK; i++) {
-        if (!fts_read_page(fd, &file, table, i, *bytes + (size_t)i * WAL__SEARCH_FILE_PAGE)) {
-            sqlite3_free(*bytes);
-            status = wal__fail(error, WAL_ECORRUPT, "a page of a search index is damaged");
-        }
+    if (overhead != 0) {
+        is_read = read_encrypted(fd, store, path, &file, *bytes);
+    }
+    for (uint32_t i = 0; i < file.page_count && is_read && overhead == 0; i++) {
+        is_read = fts_read_page(fd, &file, table, i, *bytes + (size_t)i * WAL__SEARCH_FILE_PAGE);
     }
     free(table);
     *head = file;
-    return status;
+    if (!is_read) {
+        sqlite3_free(*bytes);
+        return wal__fail(error, WAL_ECORRUPT, "a page of a search index is damaged");
+    }
+    return WAL_OK;
 }
 
 enum wal_status wal__database_load(struct wal__database *database, enum wal__search_kind kind,
-                                   const char *path, struct wal__search_file *head,
-                                   struct wal_error *error)
+                                   struct wal_store *store, const char *path,
+                                   struct wal__search_file *head, struct wal_error *error)
 {
     unsigned char *bytes = NULL;
     uint64_t size = 0;
@@ -609,10 +623,11 @@ enum wal_status wal__database_load(struct wal__database *database, enum wal__sea
     int code;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 
+    memset(database, 0, sizeof(*database));
     if (fd < 0) {
         return wal__fail_at(error, WAL_ENOTFOUND, errno, path, 0, "cannot open a search index");
     }
-    status = read_pages(fd, kind, head, &bytes, &size, error);
+    status = read_pages(fd, kind, store, path, head, &bytes, &size, error);
     close(fd);
     if (status != WAL_OK) {
         return status;
@@ -637,6 +652,49 @@ enum wal_status wal__database_load(struct wal__database *database, enum wal__sea
     }
     if (status != WAL_OK) {
         wal__database_close(database);
+    }
+    return status;
+}
+
+enum wal_status wal__database_open(struct wal__database *database, enum wal__search_kind kind,
+                                   struct wal_store *store, const char *path,
+                                   struct wal__search_file *head, struct wal_error *error)
+{
+    enum wal_status status = WAL_OK;
+    int code;
+
+    if (wal_derived_overhead(store) != 0) {
+        status = wal__database_load(database, kind, store, path, head, error);
+        database->is_memory = false;
+        return status == WAL_ENOTFOUND ? WAL_ECORRUPT : status;
+    }
+    code = fts_vfs_register();
+    memset(database, 0, sizeof(*database));
+    database->kind = kind;
+    if (code == SQLITE_OK) {
+        code = sqlite3_open_v2(
+            path, &database->db,
+            SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE, WAL__FTS_VFS);
+    }
+    if (code != SQLITE_OK) {
+        status = wal__search_fail(error, database->db, code, "cannot open a search index");
+    }
+    if (status == WAL_OK) {
+        status = set_up(database, error);
+    }
+    if (status == WAL_OK) {
+        status = run_sql(database, "PRAGMA cache_size=-1024; PRAGMA temp_store=memory", error);
+    }
+    if (status == WAL_OK) {
+        status = read_runs(database, error);
+    }
+    if (status == WAL_OK) {
+        status = read_sets(database, error);
+    }
+    if (status != WAL_OK) {
+        wal__database_close(database);
+    } else {
+        *head = *fts_vfs_head(database->db);
     }
     return status;
 }

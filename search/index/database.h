@@ -19,12 +19,13 @@
  * failed. WAL_ENOMEM; WAL_ECORRUPT for a database that is not as it was written; else WAL_EIO. */
 enum wal_status wal__search_fail(struct wal_error *error, sqlite3 *db, int code, const char *what);
 
-/* Reads and verifies header and table of checksums of an open file. Sets *file, and *table, to be
- * freed, if that is not NULL. False when it is not valid. */
-bool wal__fts_read_head(int fd, struct wal__search_file *file, uint32_t **table);
+/* Returns the size of an index file. */
+uint64_t wal__fts_file_size(const struct wal__search_file *file, uint64_t overhead);
 
-/* Returns the header of the file that a connection reads. */
-const struct wal__search_file *wal__fts_vfs_head(sqlite3 *db);
+/* Reads and verifies header and table of checksums of an open file. Sets *file, and *table, to be
+ * freed, if that is not NULL. False when it is not valid. The file is of a store that encrypts
+ * such files with this overhead: then it has no table, and *table is NULL. */
+bool wal__fts_read_head(int fd, uint64_t overhead, struct wal__search_file *file, uint32_t **table);
 
 /* A record that a row belongs to. */
 struct wal__row {
@@ -64,14 +65,18 @@ struct wal__database {
 enum wal_status wal__database_create(struct wal__database *database, enum wal__search_kind kind,
                                      struct wal_error *error) WAL_MUST_USE;
 
-/* Opens that of an index file, to be read. WAL_ECORRUPT. */
+/* Opens that of an index file of the store, to be read; *head is the header of the file. One that
+ * is encrypted is decrypted to memory. WAL_ECORRUPT. */
 enum wal_status wal__database_open(struct wal__database *database, enum wal__search_kind kind,
-                                   const char *path, struct wal_error *error) WAL_MUST_USE;
+                                   struct wal_store *store, const char *path,
+                                   struct wal__search_file *head,
+                                   struct wal_error *error) WAL_MUST_USE;
 
-/* Loads that of an index file to memory, to be extended; *head is the header of the file.
- * WAL_ECORRUPT; WAL_ENOTFOUND when the file is gone. */
+/* Loads that of an index file to memory, to be extended. WAL_ECORRUPT; WAL_ENOTFOUND when the file
+ * is gone. */
 enum wal_status wal__database_load(struct wal__database *database, enum wal__search_kind kind,
-                                   const char *path, struct wal__search_file *head,
+                                   struct wal_store *store, const char *path,
+                                   struct wal__search_file *head,
                                    struct wal_error *error) WAL_MUST_USE;
 void wal__database_close(struct wal__database *database);
 

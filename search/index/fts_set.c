@@ -262,9 +262,32 @@ static bool write_full(int fd, const void *data, size_t size, uint64_t offset)
     return true;
 }
 
+/* Writes a header, then what is encrypted: the header again and the pages. */
+static bool write_encrypted(const struct wal__fts_draft *draft, struct wal_store *store,
+                            const unsigned char *pages, size_t size, const uint8_t header[PAGE])
+{
+    const size_t plain_size = WAL__SEARCH_FILE_HEADER + size;
+    const size_t stored_size = plain_size + (size_t)wal_derived_overhead(store);
+    uint8_t *plain = malloc(plain_size + stored_size);
+    uint8_t *stored = plain == NULL ? NULL : plain + plain_size;
+    bool is_written = false;
+
+    if (plain != NULL) {
+        memcpy(plain, header, WAL__SEARCH_FILE_HEADER);
+        memcpy(plain + WAL__SEARCH_FILE_HEADER, pages, size);
+        is_written = wal_derived_encrypt(store, draft->name, (struct wal_slice){plain, plain_size},
+                                         stored, NULL) == WAL_OK &&
+                     write_full(draft->fd, stored, stored_size, PAGE) &&
+                     write_full(draft->fd, header, PAGE, 0);
+    }
+    free(plain);
+    return is_written;
+}
+
 /* Writes a database with this header; page_count and table_crc are set in
  * *head. WAL_EREADONLY, WAL_ENOMEM. */
-static enum wal_status fts_draft_write(struct wal__fts_draft *draft, struct wal__database *database,
+static enum wal_status fts_draft_write(struct wal__fts_draft *draft, struct wal_store *store,
+                                       struct wal__database *database,
                                        struct wal__search_file *head)
 {
     uint64_t size = 0;
@@ -275,7 +298,12 @@ static enum wal_status fts_draft_write(struct wal__fts_draft *draft, struct wal_
     uint32_t count = (uint32_t)(size / PAGE);
     uint8_t *table = calloc((size_t)count + 1, 4);
 
-    if (pages != NULL && table != NULL && size % PAGE == 0) {
+    if (pages != NULL && size % PAGE == 0 && wal_derived_overhead(store) != 0) {
+        head->page_count = count;
+        head->table_crc = 0;
+        wal__search_file_encode(head, bytes);
+        is_written = write_encrypted(draft, store, pages, (size_t)size, bytes);
+    } else if (pages != NULL && table != NULL && size % PAGE == 0) {
         for (uint32_t i = 0; i < count; i++) {
             wal__put32(table + (size_t)i * 4, wal__crc32(0, pages + (size_t)i * PAGE, PAGE));
         }
@@ -378,34 +406,36 @@ static bool fts_is_being_made(int directory, uint64_t id, enum wal__search_kind 
     return wanted.is_found;
 }
 
-static bool read_named(int directory, const char *name, uint64_t id, enum wal__search_kind kind,
-                       struct wal__search_file *file)
+static bool read_named(const struct wal_search *search, const char *name, uint64_t id,
+                       enum wal__search_kind kind, struct wal__search_file *file)
 {
-    int fd = open_name(directory, name, O_RDONLY);
+    int fd = open_name(search->directory, name, O_RDONLY);
     bool is_valid;
 
     if (fd < 0) {
         return false;
     }
-    is_valid = wal__fts_read_head(fd, file, NULL) && file->id == id && file->kind == (unsigned)kind;
+    is_valid = wal__fts_read_head(fd, wal_derived_overhead(search->store), file, NULL) &&
+               file->id == id && file->kind == (unsigned)kind;
     close(fd);
     return is_valid;
 }
 
 /* Reads the header of the file of a segment. False when there is no valid one. */
-static bool fts_read(int directory, uint64_t id, enum wal__search_kind kind,
+static bool fts_read(const struct wal_search *search, uint64_t id, enum wal__search_kind kind,
                      struct wal__search_file *file)
 {
     char name[WAL__SEARCH_FILE_NAME];
 
-    if (directory < 0) {
+    if (search->directory < 0) {
         return false;
     }
     wal__search_file_name(id, kind, name);
-    return read_named(directory, name, id, kind, file);
+    return read_named(search, name, id, kind, file);
 }
 
 struct removal {
+    const struct wal_search *search;
     wal__fts_is_live_fn *is_live;
     void *ctx;
 };
@@ -420,19 +450,20 @@ static bool consider(void *ctx, int directory, const char *name, uint64_t id,
         if (!is_locked(directory, name)) {
             (void)unlinkat(directory, name, 0);
         }
-    } else if (!read_named(directory, name, id, kind, &file) ||
+    } else if (!read_named(removal->search, name, id, kind, &file) ||
                !removal->is_live(removal->ctx, &file)) {
         (void)unlinkat(directory, name, 0);
     }
     return true;
 }
 
-static void fts_remove_stale(int directory, wal__fts_is_live_fn *is_live, void *ctx)
+static void fts_remove_stale(const struct wal_search *search, wal__fts_is_live_fn *is_live,
+                             void *ctx)
 {
-    struct removal removal = {.is_live = is_live, .ctx = ctx};
+    struct removal removal = {.search = search, .is_live = is_live, .ctx = ctx};
 
-    if (directory >= 0) {
-        visit_names(directory, consider, &removal);
+    if (search->directory >= 0) {
+        visit_names(search->directory, consider, &removal);
     }
 }
 
@@ -586,7 +617,7 @@ static void slot_path(const struct wal_search *search, const struct wal__fts_slo
 enum wal_status wal__fts_slot_open(struct wal_search *search, struct wal__fts_slot *slot,
                                    struct wal_error *error)
 {
-    const struct wal__search_file *head;
+    struct wal__search_file head;
     char path[4096 + WAL__SEARCH_FILE_NAME];
     enum wal_status status;
 
@@ -597,16 +628,15 @@ enum wal_status wal__fts_slot_open(struct wal_search *search, struct wal__fts_sl
         return wal__fail(error, WAL_ECORRUPT, "a search index is missing");
     }
     slot_path(search, slot, path, sizeof(path));
-    status =
-        wal__database_open(&slot->database, (enum wal__search_kind)slot->head.kind, path, error);
+    status = wal__database_open(&slot->database, (enum wal__search_kind)slot->head.kind,
+                                search->store, path, &head, error);
     if (status != WAL_OK) {
         return status;
     }
     /* A process that has not seen yet that the segment was replaced, or that it grew, may have
      * given its index the name. */
-    head = wal__fts_vfs_head(slot->database.db);
-    if (head->id != slot->id || head->identity != slot->identity ||
-        head->last_sequence < slot->head.last_sequence) {
+    if (head.id != slot->id || head.identity != slot->identity ||
+        head.last_sequence < slot->head.last_sequence) {
         wal__database_close(&slot->database);
         return wal__fail(error, WAL_ECORRUPT, "a search index was replaced");
     }
@@ -631,7 +661,7 @@ static enum wal_status prepare_slot(struct wal_search *search, struct wal__fts_s
     wal__database_close(&slot->database);
     if (slot->has_file) {
         slot_path(search, slot, path, sizeof(path));
-        if (wal__database_load(&slot->database, kind, path, &head, NULL) == WAL_OK) {
+        if (wal__database_load(&slot->database, kind, search->store, path, &head, NULL) == WAL_OK) {
             if (head.id == slot->id && head.identity == slot->identity &&
                 head.last_sequence <= segment->last_sequence) {
                 slot->head = head;
@@ -651,7 +681,8 @@ static enum wal_status prepare_slot(struct wal_search *search, struct wal__fts_s
 static void write_slot(struct wal_search *search, struct wal__fts_slot *slot,
                        const struct wal_segment_info *segment, struct wal__fts_draft *draft)
 {
-    if (draft->fd < 0 || fts_draft_write(draft, &slot->database, &slot->head) != WAL_OK ||
+    if (draft->fd < 0 ||
+        fts_draft_write(draft, search->store, &slot->database, &slot->head) != WAL_OK ||
         !is_in_log(search->store, segment) || fts_draft_commit(draft) != WAL_OK) {
         return;
     }
@@ -708,8 +739,8 @@ static struct wal__fts_slot *find_file(struct wal_search *search,
     struct wal__search_file file;
     struct wal__fts_slot *slot;
 
-    if (!fts_read(search->directory, segment->id, kind, &file) ||
-        file.identity != segment->identity || file.last_sequence > segment->last_sequence) {
+    if (!fts_read(search, segment->id, kind, &file) || file.identity != segment->identity ||
+        file.last_sequence > segment->last_sequence) {
         return NULL;
     }
     slot = add_slot(search, segment, kind);
@@ -862,7 +893,7 @@ static enum wal_status update_once(struct update *update, bool deep, struct wal_
         }
     }
     if (search->writes && (progress->total > 0 || !search->is_swept)) {
-        fts_remove_stale(search->directory, is_file_live, &update->segments);
+        fts_remove_stale(search, is_file_live, &update->segments);
         search->is_swept = true;
     }
     for (size_t pass = 0; pass < 2 && progress->total > 0; pass++) {
@@ -883,10 +914,9 @@ void wal__fts_set_count(struct wal_search *search, struct wal_search_update_resu
 
         result->segments += slot->head.kind == WAL__SEARCH_TEXT ? 1 : 0;
         result->unwritten += slot->has_file ? 0 : 1;
-        result->index_bytes += slot->has_file
-                                   ? wal__search_file_pages(&slot->head) +
-                                         (uint64_t)slot->head.page_count * WAL__SEARCH_FILE_PAGE
-                                   : wal__database_size(&slot->database);
+        result->index_bytes +=
+            slot->has_file ? wal__fts_file_size(&slot->head, wal_derived_overhead(search->store))
+                           : wal__database_size(&slot->database);
     }
 }
 

@@ -259,6 +259,7 @@ void model_visit_words(const char *root, store_bytes_fn *see, void *ctx)
     opened = opendir(path);
     while (opened != NULL && (entry = readdir(opened)) != NULL) {
         struct wal__database database = {.db = NULL};
+        struct wal__search_file head;
         enum wal__search_kind kind;
         bool is_temporary;
         uint64_t id;
@@ -268,7 +269,7 @@ void model_visit_words(const char *root, store_bytes_fn *see, void *ctx)
         }
         WAL__ASSERT(!is_temporary); /* erasing removes those */
         (void)snprintf(path, sizeof(path), "%s/index/%.60s", root, entry->d_name);
-        WAL__ASSERT(wal__database_open(&database, kind, path, NULL) == WAL_OK &&
+        WAL__ASSERT(wal__database_open(&database, kind, NULL, path, &head, NULL) == WAL_OK &&
                     sqlite3_exec(database.db,
                                  "CREATE VIRTUAL TABLE temp.vocabulary USING "
                                  "fts5vocab('main', 'text', 'row')",

@@ -140,6 +140,23 @@ wal_record_cursor_get(struct wal_record_cursor *cursor, uint32_t session_number,
 /* Frees the cursor. cursor may be null. */
 WAL_API void wal_record_cursor_close(struct wal_record_cursor *cursor);
 
+/* Bytes that encrypting adds to what is derived of the records of an encrypted store, as an index
+ * for searching is; 0: the store is not encrypted, and such files need not be. Threads: any. */
+WAL_API uint64_t wal_derived_overhead(const struct wal_store *store);
+
+/* Encrypts the bytes of a derived file of this name by the keys of the store, to `out`, which has
+ * room for them and the overhead. Threads: any. Errors: WAL_EINVAL where the store is not
+ * encrypted. */
+WAL_API WAL_MUST_USE enum wal_status wal_derived_encrypt(struct wal_store *store, const char *name,
+                                                         struct wal_slice bytes, void *out,
+                                                         struct wal_error *error);
+
+/* The reverse; `out` has room for as many bytes without the overhead. Threads: any. Errors: also
+ * WAL_ECORRUPT, where they were not encrypted for this name by the keys of this store. */
+WAL_API WAL_MUST_USE enum wal_status wal_derived_decrypt(struct wal_store *store, const char *name,
+                                                         struct wal_slice bytes, void *out,
+                                                         struct wal_error *error);
+
 #ifdef __cplusplus
 }
 #endif

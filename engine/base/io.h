@@ -260,6 +260,7 @@ struct wal__env {
     bool use_pread;   /* read by pread instead of maps: WAL_OPEN_PREAD */
     uint32_t lock_timeout_ms;
     struct wal__keyring *keyring; /* of an encrypted store (SPEC.md 8); null: it is not */
+    bool is_locked; /* it may be encrypted, and what is encrypted is not read: no keyring */
 };
 
 /* Writes the path of a file of the store. In io.c. */

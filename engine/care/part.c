@@ -18,6 +18,7 @@
 #include "engine/log/log.h"
 #include "engine/log/segment.h"
 #include "engine/session/session.h"
+#include "engine/store/keys.h"
 #include "format/segment/frame.h"
 
 struct wal_part_reader {
@@ -126,6 +127,23 @@ static enum wal_status part_add(struct wal_part_reader *reader, const struct wal
     return status;
 }
 
+/* Appends KEYS of an encrypted store, as they are now: they have the keys of what was read. */
+static enum wal_status add_keys(struct wal_part_reader *reader, struct wal_error *error)
+{
+    uint8_t bytes[WAL__KEYS_SIZE_MAX];
+    size_t size = 0;
+    enum wal_status status;
+
+    if (reader->core->env.keyring == NULL) {
+        return WAL_OK;
+    }
+    status = wal__keys_read_bytes(&reader->core->env, bytes, &size, error);
+    reader->head.keys_size = (uint32_t)size;
+    return status == WAL_OK && wal__buf_append(&reader->bytes, bytes, size) != WAL_OK
+               ? wal__no_memory(error)
+               : status;
+}
+
 static enum wal_status part_end(struct wal_part_reader *reader, struct wal_error *error)
 {
     struct wal__part_head *head = &reader->head;
@@ -133,8 +151,11 @@ static enum wal_status part_end(struct wal_part_reader *reader, struct wal_error
     size_t room = wal__part_head_size(WAL__PART_RANGES_MAX);
     size_t size = wal__part_head_size(head->range_count);
     struct wal__digest digest;
-    enum wal_status status;
+    enum wal_status status = add_keys(reader, error);
 
+    if (status != WAL_OK) {
+        return status;
+    }
     memmove(bytes->data + size, bytes->data + room, bytes->size - room);
     bytes->size -= room - size;
     head->size = wal__part_size(head);
@@ -186,6 +207,17 @@ enum wal_status wal__part_check(struct wal__sha256_alg *sha256_alg, struct wal__
     return memcmp(digest.bytes, part.data + size, sizeof(digest.bytes)) == 0
                ? WAL_OK
                : wal__fail(error, WAL_ECORRUPT, "the part is damaged: its digest does not match");
+}
+
+enum wal_status wal__part_check_keys(const struct wal__part_head *head, struct wal__span bytes,
+                                     struct wal__keys_file *keys, struct wal_error *error)
+{
+    const uint8_t *mac;
+
+    return wal__keys_decode(bytes, keys, &mac) == WAL__FMT_OK &&
+                   memcmp(keys->uuid, head->manifest.uuid, sizeof(keys->uuid)) == 0
+               ? WAL_OK
+               : wal__fail(error, WAL_ECORRUPT, "the part is damaged: its keys");
 }
 
 /* --- groups in memory ----------------------------------------------------- */
@@ -564,6 +596,12 @@ static enum wal_status part_verify(struct wal__sha256_alg *sha256_alg, struct wa
         status =
             verify_range(head, range, (struct wal__span){at, (size_t)range->size}, facts, error);
         at += range->size;
+    }
+    if (status == WAL_OK && head->keys_size > 0) {
+        struct wal__keys_file keys;
+
+        at = part.data + wal__part_keys_offset(head);
+        status = wal__part_check_keys(head, (struct wal__span){at, head->keys_size}, &keys, error);
     }
     return status;
 }

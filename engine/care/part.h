@@ -13,6 +13,7 @@
 #include "agentwal/replica.h"
 #include "engine/base/sha256.h"
 #include "engine/store/core.h"
+#include "format/segment/keys_fmt.h"
 #include "format/segment/part.h"
 #include "format/segment/scan.h"
 
@@ -22,6 +23,11 @@ void wal__part_places(const struct wal__part_place *from, struct wal_part_place 
 /* Verifies size, head and digest of a part. */
 enum wal_status wal__part_check(struct wal__sha256_alg *sha256_alg, struct wal__span part,
                                 struct wal__part_head *head, struct wal_error *error) WAL_MUST_USE;
+
+/* Decodes KEYS of a part, which has it. */
+enum wal_status wal__part_check_keys(const struct wal__part_head *head, struct wal__span bytes,
+                                     struct wal__keys_file *keys,
+                                     struct wal_error *error) WAL_MUST_USE;
 
 /* Decodes the head of a part from its first bytes; WAL_EINVAL for null. */
 enum wal_status wal__part_get_head(struct wal__span bytes, struct wal__part_head *head,

@@ -18,6 +18,7 @@
 #include "engine/care/part.h"
 #include "engine/session/session.h"
 #include "engine/session/store.h"
+#include "engine/store/keys.h"
 
 #define ROOT "parts"
 
@@ -36,7 +37,7 @@ struct piece {
 struct part_file {
     char name[NAME_SIZE]; /* below the root */
     uint64_t size;
-    struct wal__span bytes; /* of MANIFEST and indexes; data is NULL of segments */
+    struct wal__span bytes; /* of MANIFEST, KEYS and indexes; data is NULL of segments */
     uint64_t index_end;     /* of the segment, as the index says */
     /* Of segments. */
     uint32_t stream;
@@ -56,6 +57,8 @@ struct part_store {
     uint32_t count;
     uint32_t capacity;
     uint8_t manifest[WAL__MANIFEST_SIZE];
+    uint64_t keys_generation;
+    uint8_t keys[WAL__KEYS_SIZE_MAX];
     wal_part_read_fn *read;
     void *ctx;
 };
@@ -452,6 +455,40 @@ static void note_end(struct part_store *store, const struct wal__part_head *head
     }
 }
 
+/* KEYS of the store is the newest one of its parts. */
+static enum wal_status add_keys(struct part_store *store, uint64_t part,
+                                const struct wal__part_head *head, struct wal_error *error)
+{
+    struct part_file *file = find_file(store, ROOT "/KEYS");
+    uint8_t bytes[WAL__KEYS_SIZE_MAX];
+    struct wal__keys_file keys;
+
+    if (head->keys_size == 0) {
+        return WAL_OK;
+    }
+    if (store->read(store->ctx, part, wal__part_keys_offset(head), head->keys_size, bytes) !=
+        WAL_OK) {
+        return wal__fail(error, WAL_EIO, "a part cannot be read");
+    }
+    if (wal__part_check_keys(head, (struct wal__span){bytes, head->keys_size}, &keys, NULL) !=
+        WAL_OK) {
+        return fail(error, part, "its keys are damaged");
+    }
+    if (keys.generation < store->keys_generation) {
+        return WAL_OK;
+    }
+    file = file != NULL ? file : add_file(store);
+    if (file == NULL) {
+        return wal__no_memory(error);
+    }
+    store->keys_generation = keys.generation;
+    memcpy(store->keys, bytes, head->keys_size);
+    memcpy(file->name, "KEYS", sizeof("KEYS"));
+    file->bytes = (struct wal__span){store->keys, head->keys_size};
+    file->size = head->keys_size;
+    return WAL_OK;
+}
+
 static enum wal_status add_part(struct part_store *store, uint64_t part, struct wal_error *error)
 {
     const struct wal_slice *begin = &store->parts->heads[part];
@@ -486,6 +523,9 @@ static enum wal_status add_part(struct part_store *store, uint64_t part, struct 
              after->offset > store->position[i].offset)) {
             store->position[i] = *after;
         }
+    }
+    if (status == WAL_OK) {
+        status = add_keys(store, part, &head, error);
     }
     head.manifest.generation = 1;
     head.manifest.features.ro_compat |= WAL__RO_COMPAT_REPLICA;
@@ -576,7 +616,8 @@ enum wal_status wal__parts_open(const struct wal_parts *parts, const struct wal_
                                 struct wal_store **store, struct wal_error *error)
 {
     const struct wal_open_options options = {.struct_size = sizeof(options),
-                                             .flags = WAL_OPEN_READ_ONLY | WAL_OPEN_PREAD};
+                                             .flags = WAL_OPEN_READ_ONLY | WAL_OPEN_PREAD,
+                                             .key = parts->key};
     struct part_store *made = wal__heap_zalloc(heap, sizeof(*made));
     enum wal_status status;
 

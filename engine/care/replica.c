@@ -22,6 +22,7 @@
 #include "engine/log/segment.h"
 #include "engine/session/session.h"
 #include "engine/store/copy_state.h"
+#include "engine/store/keys.h"
 
 struct wal_replica {
     struct wal__env env;
@@ -391,7 +392,7 @@ enum wal_status wal__replica_open(const char *path, bool takes_store, const stru
         return wal__no_memory(error);
     }
     opened->takes_store = takes_store;
-    opened->env = (struct wal__env){.heap = heap, .io = io, .large_heap = heap};
+    opened->env = (struct wal__env){.heap = heap, .io = io, .large_heap = heap, .is_locked = true};
     wal__sha256_alg_init(&opened->sha256_alg);
     wal__buf_init(&opened->bytes, heap);
     status = init(opened, path, error);
@@ -975,6 +976,30 @@ static enum wal_status remove_catalogue(const struct wal_replica *replica, struc
                : wal__fail_at(error, status, err, path, 0, "cannot remove the catalogue");
 }
 
+/* KEYS of the part becomes that of the replica, unless this is newer: what is encrypted by a key
+ * comes with it, or after it. */
+static enum wal_status update_keys(const struct wal_replica *replica,
+                                   const struct wal__part_head *head, struct wal__span part,
+                                   struct wal_error *error)
+{
+    const struct wal__span bytes = {part.data + wal__part_keys_offset(head), head->keys_size};
+    struct wal__keys_file present;
+    struct wal__keys_file keys;
+    enum wal_status status;
+
+    if (head->keys_size == 0) {
+        return WAL_OK;
+    }
+    status = wal__part_check_keys(head, bytes, &keys, error);
+    if (status != WAL_OK) {
+        return status;
+    }
+    return wal__keys_read(&replica->env, &present, NULL) == WAL_OK &&
+                   present.generation > keys.generation
+               ? WAL_OK
+               : wal__keys_write_bytes(&replica->env, bytes, error);
+}
+
 /* Makes the directory a store, or adds features that the part may need. */
 static enum wal_status update_manifest(struct wal_replica *replica,
                                        const struct wal__part_head *head, struct wal_error *error)
@@ -1315,6 +1340,9 @@ enum wal_status wal_replica_write(struct wal_replica *replica, struct wal_slice 
     }
     if (status == WAL_OK && replica->is_ordinary) {
         status = check_first(replica, &head, error);
+    }
+    if (status == WAL_OK) {
+        status = update_keys(replica, &head, bytes, error);
     }
     if (status == WAL_OK) {
         status = update_manifest(replica, &head, error);

@@ -101,7 +101,8 @@ static enum wal_status check_header(struct wal__segment *segment, const uint8_t 
     if (header->class != class) {
         return fail_segment(segment, WAL_ECORRUPT, 68, "its header has another class", error);
     }
-    if (wal__segment_is_encrypted(header) != (segment->env->keyring != NULL) &&
+    if (!segment->env->is_locked &&
+        wal__segment_is_encrypted(header) != (segment->env->keyring != NULL) &&
         !may_be_plain(segment->env->keyring, header)) {
         return fail_segment(segment, WAL_ECORRUPT, 20,
                             wal__segment_is_encrypted(header)

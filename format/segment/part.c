@@ -7,6 +7,7 @@
 
 #include "format/bytes/bytes.h"
 #include "format/bytes/crc32.h"
+#include "format/segment/keys_fmt.h"
 
 static const uint8_t magic[8] = {'A', 'G', 'W', 'A', 'L', 'P', 'R', 'T'};
 
@@ -26,11 +27,12 @@ enum {
     AT_BEFORE = AT_SIZE + 8,
     PLACE_SIZE = 40,
     AT_AFTER = AT_BEFORE + WAL__PART_STREAMS * PLACE_SIZE,
-    AT_ZERO = AT_AFTER + WAL__PART_STREAMS * PLACE_SIZE,
+    AT_KEYS_SIZE = AT_AFTER + WAL__PART_STREAMS * PLACE_SIZE,
+    AT_ZERO = AT_KEYS_SIZE + 4,
     AT_CRC = 260
 };
 
-WAL__FOLLOWS(AT_CRC, AT_ZERO, 28);
+WAL__FOLLOWS(AT_CRC, AT_ZERO, 24);
 WAL__FOLLOWS((int)WAL__PART_FIXED_SIZE, (int)AT_CRC, 4);
 
 static uint32_t head_crc(const uint8_t *at, uint32_t range_count)
@@ -42,7 +44,12 @@ static uint32_t head_crc(const uint8_t *at, uint32_t range_count)
 
 uint64_t wal__part_size(const struct wal__part_head *head)
 {
-    uint64_t size = wal__part_head_size(head->range_count) + WAL__PART_DIGEST_SIZE;
+    return wal__part_keys_offset(head) + head->keys_size + WAL__PART_DIGEST_SIZE;
+}
+
+uint64_t wal__part_keys_offset(const struct wal__part_head *head)
+{
+    uint64_t size = wal__part_head_size(head->range_count);
 
     for (uint32_t i = 0; i < head->range_count; i++) {
         size += head->ranges[i].size;
@@ -78,6 +85,7 @@ void wal__part_head_encode(const struct wal__part_head *head, uint8_t *out)
     wal__put32(out + AT_GROUP_ALIGN, manifest->group_align);
     wal__put32(out + AT_RANGE_COUNT, head->range_count);
     wal__put64(out + AT_SIZE, head->size);
+    wal__put32(out + AT_KEYS_SIZE, head->keys_size);
     for (size_t i = 0; i < WAL__PART_STREAMS; i++) {
         put_place(&head->before[i], out + AT_BEFORE + PLACE_SIZE * i);
         put_place(&head->after[i], out + AT_AFTER + PLACE_SIZE * i);
@@ -130,6 +138,7 @@ static enum wal__fmt decode_fields(const uint8_t *at, struct wal__part_head *hea
     manifest->created_ms = (int64_t)wal__get64(at + AT_CREATED);
     manifest->group_align = wal__get32(at + AT_GROUP_ALIGN);
     head->size = wal__get64(at + AT_SIZE);
+    head->keys_size = wal__get32(at + AT_KEYS_SIZE);
     if (manifest->version > WAL__FORMAT_VERSION) {
         return WAL__FMT_VERSION;
     }
@@ -139,6 +148,9 @@ static enum wal__fmt decode_fields(const uint8_t *at, struct wal__part_head *hea
     }
     if (manifest->group_align != 8 && manifest->group_align != 512 &&
         manifest->group_align != 4096) {
+        return WAL__FMT_FIELD;
+    }
+    if (head->keys_size > WAL__KEYS_SIZE_MAX) {
         return WAL__FMT_FIELD;
     }
     for (size_t i = 0; i < WAL__PART_STREAMS; i++) {

@@ -44,6 +44,7 @@ struct wal__part_head {
     uint64_t size;                 /* of the part */
     struct wal__part_place before[WAL__PART_STREAMS];
     struct wal__part_place after[WAL__PART_STREAMS];
+    uint32_t keys_size; /* bytes of KEYS, which are before the digest; 0: none */
     uint32_t range_count;
     struct wal__part_range ranges[WAL__PART_RANGES_MAX];
 };
@@ -54,8 +55,11 @@ static inline size_t wal__part_head_size(uint32_t range_count)
     return WAL__PART_FIXED_SIZE + (size_t)WAL__PART_RANGE_SIZE * range_count;
 }
 
-/* Bytes of a part with these ranges. */
+/* Bytes of a part with these ranges, and KEYS. */
 uint64_t wal__part_size(const struct wal__part_head *head);
+
+/* The offset of KEYS in the part. */
+uint64_t wal__part_keys_offset(const struct wal__part_head *head);
 
 /* Writes wal__part_head_size bytes. */
 void wal__part_head_encode(const struct wal__part_head *head, uint8_t *out);

@@ -154,6 +154,7 @@ struct wal_parts {
     uint64_t index_count;
     wal_part_read_fn *read;
     void *ctx;
+    const struct wal_key *key; /* of an encrypted store; or null */
 };
 
 /*

@@ -131,6 +131,7 @@ static struct wal_parts parts_of_world(void)
     world.read = 0;
     world.reads = 0;
     return (struct wal_parts){.struct_size = sizeof(struct wal_parts),
+                              .key = kit_test_key(),
                               .heads = world.parts,
                               .head_count = world.count,
                               .indexes = world.indexes,

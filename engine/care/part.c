@@ -130,14 +130,14 @@ static enum wal_status part_add(struct wal_part_reader *reader, const struct wal
 /* Appends KEYS of an encrypted store, as they are now: they have the keys of what was read. */
 static enum wal_status add_keys(struct wal_part_reader *reader, struct wal_error *error)
 {
-    uint8_t bytes[WAL__KEYS_SIZE_MAX];
+    uint8_t bytes[WAL__KEYS_COPY_SIZE];
     size_t size = 0;
     enum wal_status status;
 
     if (reader->core->env.keyring == NULL) {
         return WAL_OK;
     }
-    status = wal__keys_read_bytes(&reader->core->env, bytes, &size, error);
+    status = wal__keys_read_copy(&reader->core->env, bytes, &size, error);
     reader->head.keys_size = (uint32_t)size;
     return status == WAL_OK && wal__buf_append(&reader->bytes, bytes, size) != WAL_OK
                ? wal__no_memory(error)
@@ -212,9 +212,13 @@ enum wal_status wal__part_check(struct wal__sha256_alg *sha256_alg, struct wal__
 enum wal_status wal__part_check_keys(const struct wal__part_head *head, struct wal__span bytes,
                                      struct wal__keys_file *keys, struct wal_error *error)
 {
-    const uint8_t *mac;
+    uint8_t copy[WAL__KEYS_COPY_SIZE] = {0};
+    size_t size = 0;
 
-    return wal__keys_decode(bytes, keys, &mac) == WAL__FMT_OK &&
+    WAL__ASSERT(bytes.size <= sizeof(copy));
+    memcpy(copy, bytes.data, bytes.size);
+    return wal__keys_decode(copy, keys, &size) == WAL__FMT_OK &&
+                   size + WAL__KEYS_MAC_SIZE == bytes.size &&
                    memcmp(keys->uuid, head->manifest.uuid, sizeof(keys->uuid)) == 0
                ? WAL_OK
                : wal__fail(error, WAL_ECORRUPT, "the part is damaged: its keys");

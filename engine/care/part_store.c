@@ -58,7 +58,7 @@ struct part_store {
     uint32_t capacity;
     uint8_t manifest[WAL__MANIFEST_SIZE];
     uint64_t keys_generation;
-    uint8_t keys[WAL__KEYS_SIZE_MAX];
+    uint8_t keys[WAL__KEYS_COPY_SIZE];
     wal_part_read_fn *read;
     void *ctx;
 };
@@ -460,7 +460,7 @@ static enum wal_status add_keys(struct part_store *store, uint64_t part,
                                 const struct wal__part_head *head, struct wal_error *error)
 {
     struct part_file *file = find_file(store, ROOT "/KEYS");
-    uint8_t bytes[WAL__KEYS_SIZE_MAX];
+    uint8_t bytes[WAL__KEYS_COPY_SIZE];
     struct wal__keys_file keys;
 
     if (head->keys_size == 0) {

@@ -997,7 +997,7 @@ static enum wal_status update_keys(const struct wal_replica *replica,
     return wal__keys_read(&replica->env, &present, NULL) == WAL_OK &&
                    present.generation > keys.generation
                ? WAL_OK
-               : wal__keys_write_bytes(&replica->env, bytes, error);
+               : wal__keys_write_copy(&replica->env, bytes, error);
 }
 
 /* Makes the directory a store, or adds features that the part may need. */

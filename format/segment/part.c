@@ -150,7 +150,7 @@ static enum wal__fmt decode_fields(const uint8_t *at, struct wal__part_head *hea
         manifest->group_align != 4096) {
         return WAL__FMT_FIELD;
     }
-    if (head->keys_size > WAL__KEYS_SIZE_MAX) {
+    if (head->keys_size > WAL__KEYS_COPY_SIZE) {
         return WAL__FMT_FIELD;
     }
     for (size_t i = 0; i < WAL__PART_STREAMS; i++) {

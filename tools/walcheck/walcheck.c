@@ -209,6 +209,31 @@ static bool has_keys(const struct check_store *store)
     return is_there;
 }
 
+/* Reports a copy of the keys that is damaged, where the other one is not. */
+static void check_key_copies(struct check_store *store)
+{
+    struct wal__keys_file ignored;
+    struct wal__damaged_file file;
+    uint8_t bytes[WAL__KEYS_SIZE] = {0};
+    const uint8_t *at = NULL;
+
+    if (check_file_open(store, "KEYS", &file) == 0) {
+        at = file.size < sizeof(bytes) ? NULL : wal__damaged_file_fetch(&file, 0, sizeof(bytes));
+        if (at != NULL) {
+            memcpy(bytes, at, sizeof(bytes));
+        }
+        wal__damaged_file_close(&file);
+    }
+    for (uint64_t copy = 0; copy < sizeof(bytes); copy += WAL__KEYS_COPY_SIZE) {
+        size_t size;
+
+        if (wal__keys_decode(bytes + copy, &ignored, &size) != WAL__FMT_OK) {
+            check_damage_add(&store->damages, CHECK_REDUNDANT, "KEYS", copy, WAL__KEYS_COPY_SIZE,
+                             "one copy of the keys is damaged; the other is used");
+        }
+    }
+}
+
 /* Opens the keys, or reports what is damaged in them. Ends the process where the key is none of the
  * store. */
 static void check_keys(struct check_store *store)
@@ -240,6 +265,8 @@ static void check_keys(struct check_store *store)
     if (status != WAL_OK && status != WAL_EVERSION) {
         check_damage_add(&store->damages, CHECK_LOSS, name, 0, 0,
                          "%s: nothing that is encrypted can be read", error.text);
+    } else if (status == WAL_OK) {
+        check_key_copies(store);
     }
     store->is_locked = env->keyring == NULL;
 }

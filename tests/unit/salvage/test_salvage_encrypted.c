@@ -194,6 +194,8 @@ KIT_TEST(encrypted__lost_keys_are_damage)
     expect("walcheck", "store", false, 1, "nothing that is encrypted can be read");
     assert_int_equal(system("mv keys store/KEYS"), 0);
     kit_flip("store/KEYS", 90);
+    expect("walcheck", "store", true, 1, "one copy of the keys is damaged");
+    kit_flip("store/KEYS", 12288 + 90);
     expect("walcheck", "store", true, 1, "nothing that is encrypted can be read");
 }
 

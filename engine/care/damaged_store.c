@@ -1171,6 +1171,12 @@ enum wal_status wal__damaged_open_keys(struct wal__env *env, const struct wal_ke
                                        "the store is not encrypted: no key opens it");
 }
 
+enum wal_status wal__damaged_read_keys(const struct wal__env *env, struct wal__keys_file *keys,
+                                       struct wal_error *error)
+{
+    return wal__keys_read(env, keys, error);
+}
+
 static enum wal_status read_manifest(struct wal__damaged_store *store, struct wal_error *error)
 {
     const struct wal__env *env = &store->env;

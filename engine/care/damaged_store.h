@@ -66,7 +66,7 @@ void wal__damaged_file_close(struct wal__damaged_file *file);
 const uint8_t *wal__damaged_file_fetch(void *ctx, uint64_t offset, uint64_t size);
 
 /* Returns all bytes of a derived file of this name, decrypted where it is encrypted; an empty span
- * if they cannot be read, or the file is not as the store is. *is_locked: its keys are not known. */
+ * if they cannot be read, or the file is not as the store is. *is_locked: its keys are unknown. */
 struct wal__span wal__damaged_file_load(struct wal__damaged_file *file, const char *name,
                                         bool *is_locked);
 
@@ -227,6 +227,10 @@ struct wal__damaged_visitor {
  * store. key may be NULL: the keyring is too. WAL_EKEY: it is not a key of the store, or the store
  * is not encrypted. WAL_ECORRUPT: KEYS is damaged; WAL_EVERSION, WAL_EIO, WAL_ENOMEM. */
 enum wal_status wal__damaged_open_keys(struct wal__env *env, const struct wal_key *key,
+                                       struct wal_error *error) WAL_MUST_USE;
+
+/* Reads KEYS without a key. Errors: the same. */
+enum wal_status wal__damaged_read_keys(const struct wal__env *env, struct wal__keys_file *keys,
                                        struct wal_error *error) WAL_MUST_USE;
 
 /*

@@ -25,7 +25,6 @@
 #include <unistd.h>
 
 #include "agentwal/admin.h"
-#include "engine/store/keys.h"
 #include "format/bytes/bytes.h"
 #include "format/index/view_root.h"
 #include "tools/cli/json.h"
@@ -248,7 +247,7 @@ static void check_keys(struct check_store *store)
         return;
     }
     store->reader.is_encrypted = true;
-    status = wal__keys_read(env, &keys, &error);
+    status = wal__damaged_read_keys(env, &keys, &error);
     if (status == WAL_OK && store->reader.uuid_known &&
         memcmp(keys.uuid, store->reader.uuid, sizeof(keys.uuid)) != 0) {
         check_damage_add(&store->damages, CHECK_LOSS, name, 0, 0,

@@ -125,8 +125,8 @@ struct wal_salvage_result {
  *
  * Threads: any. Errors: WAL_ENOTSTORE, WAL_EACCESS and WAL_EVERSION of `path`; WAL_EEXISTS when
  * `out` exists, WAL_EINVAL when it is below `path`, WAL_ENOTFOUND when its parent directory does
- * not exist; WAL_ECALLBACK; those of wal_open and wal_append; WAL_EKEY of an encrypted store without
- * its key. SPEC.md, Recovery.
+ * not exist; WAL_ECALLBACK; those of wal_open and wal_append; WAL_EKEY of an encrypted store
+ * without its key. SPEC.md, Recovery.
  */
 WAL_API WAL_MUST_USE enum wal_status wal_salvage(const char *path, const char *out,
                                                  const struct wal_salvage_options *options,

@@ -82,7 +82,7 @@ static enum wal_status read_bundle(struct wal_store *store, const struct wal_key
     return wal_bundle_read(store, kit_text("bundle"), &options, NULL, kit_error());
 }
 
-KIT_TEST(transfer_encrypted__bundle_has_a_passphrase_of_its_own)
+KIT_TEST(transfer_encrypted__bundle_is_opened_by_its_passphrase)
 {
     const struct wal_key given = passphrase("correct horse");
     const struct wal_key wrong = passphrase("correct house");

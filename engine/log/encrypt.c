@@ -220,43 +220,51 @@ enum {
     FILE_KEY_ID = 8,
     FILE_ZERO = FILE_KEY_ID + 4,
     FILE_SALT = FILE_ZERO + 4,
-    FILE_REST = FILE_SALT + 16,
+    FILE_SIZE = FILE_SALT + 16,
+    FILE_PAGE_SIZE = FILE_SIZE + 8,
     FILE_HEADER_SIZE = 48
 };
 
-WAL__FOLLOWS((int)FILE_HEADER_SIZE, (int)FILE_REST, 16);
+WAL__FOLLOWS((int)FILE_HEADER_SIZE, (int)FILE_PAGE_SIZE, 8);
 WAL__FOLLOWS((int)WAL__FILE_CIPHER_SIZE, (int)FILE_HEADER_SIZE, (int)WAL__TAG_SIZE);
 
 static const uint8_t file_magic[8] = "AGWALENC";
-/* A key encrypts one file only. */
-static const uint8_t file_nonce[WAL__NONCE_SIZE];
 
-bool wal__file_is_encrypted(struct wal__span bytes)
+static uint64_t pages_of(uint64_t size, uint64_t page_size)
 {
-    return bytes.size >= WAL__FILE_CIPHER_SIZE &&
-           memcmp(bytes.data, file_magic, sizeof(file_magic)) == 0;
+    return page_size == 0 ? 1 : size / page_size + (size % page_size != 0);
 }
 
-/* Sets the key of the file with this header, and binds it to its name. */
+uint64_t wal__encrypted_size(uint64_t size, uint64_t page_size)
+{
+    return FILE_HEADER_SIZE + size + pages_of(size, page_size) * WAL__TAG_SIZE;
+}
+
+/* Sets the key of the file with this header, and binds header and name. */
 static enum wal_status use_file_key(const struct wal__keyring *keyring, const char *name,
                                     const uint8_t *header, struct wal__cipher *cipher,
                                     struct wal__key *bound)
 {
     const uint32_t rank = find_key(keyring, wal__get32(header + FILE_KEY_ID));
     uint8_t info[16 + 16 + 16] = "agentwal file";
+    uint8_t text[FILE_HEADER_SIZE + WAL__FILE_NAME_MAX];
+    const size_t size = strlen(name);
     struct wal__key key;
     enum wal_status status;
 
+    WAL__ASSERT(size <= WAL__FILE_NAME_MAX);
     if (rank == keyring->count) {
         return WAL_EKEY;
     }
     memcpy(info + 16, keyring->uuid, 16);
     memcpy(info + 32, header + FILE_SALT, 16);
+    memcpy(text, header, FILE_HEADER_SIZE);
+    memcpy(text + FILE_HEADER_SIZE, name, size);
     status =
         wal__key_derive(&keyring->keys[rank].key, (struct wal__span){info, sizeof(info)}, &key);
     if (status == WAL_OK) {
-        status = wal__key_mac(&key, (struct wal__span){(const uint8_t *)name, strlen(name)},
-                              bound->bytes);
+        status =
+            wal__key_mac(&key, (struct wal__span){text, FILE_HEADER_SIZE + size}, bound->bytes);
     }
     if (status == WAL_OK) {
         status = wal__cipher_set_key(cipher, keyring->keys[rank].suite, &key);
@@ -265,8 +273,22 @@ static enum wal_status use_file_key(const struct wal__keyring *keyring, const ch
     return status;
 }
 
-enum wal_status wal__encrypt_file(struct wal__keyring *keyring, const char *name,
-                                  struct wal__span in, uint8_t *out)
+/* A page's nonce is its number: a key encrypts one file only, once. */
+static void page_nonce(uint64_t page, uint8_t nonce[WAL__NONCE_SIZE])
+{
+    memset(nonce, 0, WAL__NONCE_SIZE);
+    wal__put64(nonce, page);
+}
+
+/* Where a page is in the content, with its size. */
+static size_t find_page(uint64_t size, uint64_t page_size, uint64_t page, uint64_t *offset)
+{
+    *offset = page * page_size;
+    return (size_t)(page_size == 0 || size - *offset < page_size ? size - *offset : page_size);
+}
+
+enum wal_status wal__encrypt_pages(struct wal__keyring *keyring, const char *name,
+                                   struct wal__span in, uint64_t page_size, uint8_t *out)
 {
     const struct wal__io *io = keyring->io;
     struct wal__cipher cipher = {0};
@@ -277,34 +299,91 @@ enum wal_status wal__encrypt_file(struct wal__keyring *keyring, const char *name
     memcpy(out, file_magic, sizeof(file_magic));
     wal__put32(out + FILE_KEY_ID, keyring->keys[keyring->count - 1].id);
     io->random(io->ctx, out + FILE_SALT, 16);
+    wal__put64(out + FILE_SIZE, in.size);
+    wal__put64(out + FILE_PAGE_SIZE, page_size);
     status = use_file_key(keyring, name, out, &cipher, &bound);
-    if (status == WAL_OK) {
-        status =
-            wal__cipher_encrypt(&cipher, file_nonce, (struct wal__span){bound.bytes, WAL__KEY_SIZE},
-                                in, out + FILE_HEADER_SIZE, out + FILE_HEADER_SIZE + in.size);
+    for (uint64_t page = 0; page < pages_of(in.size, page_size) && status == WAL_OK; page++) {
+        uint64_t offset;
+        const size_t size = find_page(in.size, page_size, page, &offset);
+        uint8_t *to = out + FILE_HEADER_SIZE + offset + page * WAL__TAG_SIZE;
+        uint8_t nonce[WAL__NONCE_SIZE];
+
+        page_nonce(page, nonce);
+        status = wal__cipher_encrypt(&cipher, nonce, (struct wal__span){bound.bytes, WAL__KEY_SIZE},
+                                     (struct wal__span){in.data + offset, size}, to, to + size);
     }
     wal__cipher_deinit(&cipher);
     return status;
 }
 
-enum wal_status wal__decrypt_file(struct wal__keyring *keyring, const char *name,
-                                  struct wal__span in, uint8_t *out)
+bool wal__file_is_encrypted(struct wal__span stored)
 {
-    struct wal__cipher cipher = {0};
-    struct wal__key bound;
-    struct wal__span body;
-    enum wal_status status;
+    return stored.size >= FILE_HEADER_SIZE &&
+           memcmp(stored.data, file_magic, sizeof(file_magic)) == 0;
+}
 
-    if (!wal__file_is_encrypted(in)) {
+uint64_t wal__decrypted_size(struct wal__span stored)
+{
+    uint64_t size;
+
+    if (!wal__file_is_encrypted(stored)) {
+        return 0;
+    }
+    size = wal__get64(stored.data + FILE_SIZE);
+    return size <= stored.size && wal__encrypted_size(
+                                      size, wal__get64(stored.data + FILE_PAGE_SIZE)) == stored.size
+               ? size
+               : 0;
+}
+
+enum wal_status wal__decrypt_file(struct wal__keyring *keyring, const char *name,
+                                  struct wal__span stored, uint8_t *out)
+{
+    struct wal__encrypted_file file;
+    enum wal_status status = wal__encrypted_file_init(&file, keyring, name, stored);
+
+    if (status == WAL_OK) {
+        status = wal__encrypted_file_read(&file, 0, pages_of(file.size, file.page_size), out);
+    }
+    wal__encrypted_file_deinit(&file);
+    return status;
+}
+
+enum wal_status wal__encrypted_file_init(struct wal__encrypted_file *file,
+                                         struct wal__keyring *keyring, const char *name,
+                                         struct wal__span stored)
+{
+    memset(file, 0, sizeof(*file));
+    file->stored = stored;
+    file->size = wal__decrypted_size(stored);
+    if (file->size == 0) {
         return WAL_ECORRUPT;
     }
-    body = (struct wal__span){in.data + FILE_HEADER_SIZE, in.size - WAL__FILE_CIPHER_SIZE};
-    status = use_file_key(keyring, name, in.data, &cipher, &bound);
-    if (status == WAL_OK) {
-        status =
-            wal__cipher_decrypt(&cipher, file_nonce, (struct wal__span){bound.bytes, WAL__KEY_SIZE},
-                                body, out, body.data + body.size);
+    file->page_size = wal__get64(stored.data + FILE_PAGE_SIZE);
+    return use_file_key(keyring, name, stored.data, &file->cipher, &file->bound);
+}
+
+void wal__encrypted_file_deinit(struct wal__encrypted_file *file)
+{
+    wal__cipher_deinit(&file->cipher);
+}
+
+enum wal_status wal__encrypted_file_read(struct wal__encrypted_file *file, uint64_t first_page,
+                                         uint64_t count, uint8_t *content)
+{
+    enum wal_status status = WAL_OK;
+
+    WAL__ASSERT(first_page + count <= pages_of(file->size, file->page_size));
+    for (uint64_t page = first_page; page < first_page + count && status == WAL_OK; page++) {
+        uint64_t offset;
+        const size_t size = find_page(file->size, file->page_size, page, &offset);
+        const uint8_t *from = file->stored.data + FILE_HEADER_SIZE + offset + page * WAL__TAG_SIZE;
+        uint8_t nonce[WAL__NONCE_SIZE];
+
+        page_nonce(page, nonce);
+        status = wal__cipher_decrypt(&file->cipher, nonce,
+                                     (struct wal__span){file->bound.bytes, WAL__KEY_SIZE},
+                                     (struct wal__span){from, size}, content + offset, from + size);
     }
-    wal__cipher_deinit(&cipher);
     return status;
 }

@@ -84,17 +84,56 @@ enum wal_status wal__decrypt_payload(struct wal__keyring *keyring, struct wal__c
                                      struct wal__frame *frame, struct wal__buf *plain,
                                      const uint8_t **payload) WAL_MUST_USE;
 
-/* Whether the file begins as an encrypted one. */
-bool wal__file_is_encrypted(struct wal__span bytes);
-/* Bytes that encryption adds to a file. */
-enum { WAL__FILE_CIPHER_SIZE = 64 };
-/* Encrypts a file of this name to out, which has room for in.size + WAL__FILE_CIPHER_SIZE. */
-enum wal_status wal__encrypt_file(struct wal__keyring *keyring, const char *name,
-                                  struct wal__span in, uint8_t *out) WAL_MUST_USE;
-/* The reverse, in.size - WAL__FILE_CIPHER_SIZE bytes. WAL_ECORRUPT: it is not authentic, of another
- * name or store, or not encrypted. */
+/* --- files -------------------------------------------------------------- */
+
+enum {
+    WAL__FILE_PAGE = 4096, /* of a file whose pages are read by themselves */
+    WAL__FILE_NAME_MAX = 64,
+    /* Bytes that encryption adds to a file that is one page. */
+    WAL__FILE_CIPHER_SIZE = 64
+};
+
+/* Bytes of an encrypted file with `size` bytes of content in pages of page_size: a header, and a
+ * tag for each page. 0: all of it is one page. */
+uint64_t wal__encrypted_size(uint64_t size, uint64_t page_size);
+/* Encrypts a file of this name to out, which has room for that: by pages, or whole. */
+enum wal_status wal__encrypt_pages(struct wal__keyring *keyring, const char *name,
+                                   struct wal__span in, uint64_t page_size,
+                                   uint8_t *out) WAL_MUST_USE;
+static inline enum wal_status wal__encrypt_file(struct wal__keyring *keyring, const char *name,
+                                                struct wal__span in, uint8_t *out)
+{
+    return wal__encrypt_pages(keyring, name, in, 0, out);
+}
+
+/* Whether the bytes begin as an encrypted file. */
+bool wal__file_is_encrypted(struct wal__span stored);
+/* Bytes of content of the encrypted file; 0: it is none, or cut. */
+uint64_t wal__decrypted_size(struct wal__span stored);
+/* Decrypts a file of this name to out, which has room for its content. WAL_ECORRUPT: it is not
+ * authentic, of another name or store, or not encrypted; WAL_EKEY, WAL_ENOMEM. */
 enum wal_status wal__decrypt_file(struct wal__keyring *keyring, const char *name,
-                                  struct wal__span in, uint8_t *out) WAL_MUST_USE;
+                                  struct wal__span stored, uint8_t *out) WAL_MUST_USE;
+
+/* An encrypted file that is read by pages. One thread at a time. */
+struct wal__encrypted_file {
+    struct wal__span stored; /* borrowed */
+    uint64_t size;           /* of its content */
+    uint64_t page_size;
+    struct wal__cipher cipher;
+    struct wal__key bound; /* what its tags authenticate with each page */
+};
+
+/* Begins to read a file of this name. WAL_ECORRUPT: it is not an encrypted file, or is cut;
+ * WAL_EKEY, WAL_ENOMEM. deinit also after a failure. */
+enum wal_status wal__encrypted_file_init(struct wal__encrypted_file *file,
+                                         struct wal__keyring *keyring, const char *name,
+                                         struct wal__span stored) WAL_MUST_USE;
+void wal__encrypted_file_deinit(struct wal__encrypted_file *file);
+/* Decrypts pages to the same offset of the content, at `content`. WAL_ECORRUPT: a page is not
+ * authentic, or the file is of another name or store. */
+enum wal_status wal__encrypted_file_read(struct wal__encrypted_file *file, uint64_t first_page,
+                                         uint64_t count, uint8_t *content) WAL_MUST_USE;
 
 /* The keyring's memory, which is neither swapped nor in core files; cleared when it is freed. NULL
  * without memory. */

@@ -105,11 +105,10 @@ static enum wal_status decrypt(const struct wal__env *env, const char *path,
                                struct wal__mapped_file *mapped)
 {
     const struct wal__span stored = {mapped->at, (size_t)mapped->size};
-    struct wal__mapped_file plain = {.is_decrypted = true};
+    struct wal__mapped_file plain = {.is_decrypted = true, .size = wal__decrypted_size(stored)};
     enum wal_status status = WAL_ECORRUPT;
 
-    if (wal__file_is_encrypted(stored)) {
-        plain.size = mapped->size - WAL__FILE_CIPHER_SIZE;
+    if (plain.size > 0) {
         plain.at = wal__heap_alloc(env->heap, (size_t)plain.size);
         status = plain.at == NULL
                      ? WAL_ENOMEM
@@ -207,17 +206,33 @@ static bool encrypts(const struct wal__index_writer *writer)
     return writer->env->keyring != NULL && writer->control != NULL;
 }
 
+/* Keeps bytes at the offset, up to which all is there, until the file is closed. */
+static enum wal_status keep_plain(struct wal__index_writer *writer, const void *data, size_t size)
+{
+    struct wal__buf *plain = &writer->plain;
+    uint8_t *ignored;
+
+    WAL__ASSERT(writer->offset <= plain->size);
+    if (writer->offset + size > plain->size) {
+        if (wal__buf_reserve(plain, (size_t)writer->offset + size - plain->size, &ignored) !=
+            WAL_OK) {
+            return WAL_ENOMEM;
+        }
+        plain->size = (size_t)writer->offset + size;
+    }
+    memcpy(plain->data + writer->offset, data, size);
+    return WAL_OK;
+}
+
 enum wal_status wal__index_writer_write(void *ctx, const void *data, size_t size)
 {
     struct wal__index_writer *writer = ctx;
     struct iovec iov = {(void *)(uintptr_t)data, size};
     enum wal_status status;
 
-    if (encrypts(writer)) {
-        return wal__buf_append(&writer->plain, data, size);
-    }
-    status = wal__io_write_full(writer->env->io, writer->file, &iov, 1, writer->offset,
-                                &writer->sys_errno);
+    status = encrypts(writer) ? keep_plain(writer, data, size)
+                              : wal__io_write_full(writer->env->io, writer->file, &iov, 1,
+                                                   writer->offset, &writer->sys_errno);
     writer->offset += size;
     return status;
 }
@@ -226,7 +241,7 @@ enum wal_status wal__index_writer_write(void *ctx, const void *data, size_t size
 static enum wal_status write_encrypted(struct wal__index_writer *writer)
 {
     const struct wal__span plain = {writer->plain.data, writer->plain.size};
-    struct iovec iov = {.iov_len = plain.size + WAL__FILE_CIPHER_SIZE};
+    struct iovec iov = {.iov_len = (size_t)wal__encrypted_size(plain.size, writer->page_size)};
     uint8_t *out = wal__heap_alloc(writer->env->heap, iov.iov_len);
     enum wal_status status;
 
@@ -234,7 +249,8 @@ static enum wal_status write_encrypted(struct wal__index_writer *writer)
         return WAL_ENOMEM;
     }
     iov.iov_base = out;
-    status = wal__encrypt_file(writer->env->keyring, name_of(writer->path), plain, out);
+    status = wal__encrypt_pages(writer->env->keyring, name_of(writer->path), plain,
+                                writer->page_size, out);
     if (status == WAL_OK) {
         status = wal__io_write_full(writer->env->io, writer->file, &iov, 1, 0, &writer->sys_errno);
     }

@@ -44,6 +44,7 @@ struct wal__index_writer {
     uint64_t lock;                /* byte */
     struct wal__file *file;
     struct wal__buf plain; /* what is encrypted when the file is closed */
+    uint64_t page_size;    /* of what is encrypted; 0: whole */
     uint64_t offset;
     int sys_errno;
     char path[WAL__PATH_MAX];

@@ -38,6 +38,8 @@ struct wal__snapshot {
     struct wal__catalogue_header header;
     struct wal__catalogue_layout layout;
     uint8_t *verified; /* one bit per page; readers set it atomically */
+    /* Brings a page in before its first use; NULL: all are there. Any thread. */
+    enum wal_status (*load)(void *owner, uint64_t page);
     /* Unmaps the bytes after the last release; NULL: they are borrowed. */
     void (*unmap)(void *owner);
     void *owner;
@@ -69,6 +71,12 @@ struct wal__catalogue_source {
 enum wal_status wal__snapshot_open(const struct wal__heap *heap, struct wal__span bytes,
                                    const uint8_t uuid[16],
                                    struct wal__snapshot **snapshot) WAL_MUST_USE;
+/* The same of bytes whose pages are brought in by load(owner, page). */
+enum wal_status wal__snapshot_open_loading(const struct wal__heap *heap, struct wal__span bytes,
+                                           const uint8_t uuid[16],
+                                           enum wal_status (*load)(void *owner, uint64_t page),
+                                           void *owner,
+                                           struct wal__snapshot **snapshot) WAL_MUST_USE;
 /* NULL is allowed. Any thread. */
 struct wal__snapshot *wal__snapshot_retain(struct wal__snapshot *snapshot);
 void wal__snapshot_release(struct wal__snapshot *snapshot);

@@ -36,16 +36,34 @@ void wal__core_catalogue_path(const struct wal__core *core, char out[WAL__PATH_M
 
 /* -------------------------------------------------------------- mapping --- */
 
-/* A snapshot's map, which outlives the core's indexes. */
+/* A snapshot's map, which outlives the core's indexes; and of an encrypted one, its content, of
+ * which pages are decrypted when they are used. */
 struct mapping {
     const struct wal__env *env;
     struct wal__mapped_file mapped;
+    uint8_t *content;
+    pthread_mutex_t mutex; /* of what follows */
+    struct wal__encrypted_file file;
 };
+
+static enum wal_status load(void *owner, uint64_t page)
+{
+    struct mapping *mapping = owner;
+    enum wal_status status;
+
+    pthread_mutex_lock(&mapping->mutex);
+    status = wal__encrypted_file_read(&mapping->file, page, 1, mapping->content);
+    pthread_mutex_unlock(&mapping->mutex);
+    return status;
+}
 
 static void unmap(void *owner)
 {
     struct mapping *mapping = owner;
 
+    wal__encrypted_file_deinit(&mapping->file);
+    wal__heap_free(mapping->env->heap, mapping->content);
+    pthread_mutex_destroy(&mapping->mutex);
     wal__mapped_file_close(mapping->env, &mapping->mapped);
     wal__heap_free(mapping->env->heap, mapping);
 }
@@ -62,10 +80,29 @@ static uint64_t old_position(const struct wal__core *core, struct wal__span byte
                : 0;
 }
 
+/* Begins to decrypt the file; *bytes is where its content will be. */
+static enum wal_status open_encrypted(struct mapping *mapping, struct wal__span *bytes)
+{
+    const struct wal__env *env = mapping->env;
+    enum wal_status status =
+        wal__encrypted_file_init(&mapping->file, env->keyring, "catalogue", *bytes);
+
+    if (status == WAL_OK && mapping->file.page_size != WAL__FILE_PAGE) {
+        status = WAL_ECORRUPT;
+    }
+    if (status == WAL_OK) {
+        mapping->content = wal__heap_alloc(env->heap, (size_t)mapping->file.size);
+        *bytes = (struct wal__span){mapping->content, (size_t)mapping->file.size};
+        status = mapping->content == NULL ? WAL_ENOMEM : WAL_OK;
+    }
+    return status == WAL_EKEY ? WAL_ECORRUPT : status;
+}
+
 enum wal_status wal__core_open_snapshot(struct wal__core *core, struct wal__snapshot **snapshot,
                                         uint64_t *old)
 {
     const struct wal__io *io = core->env.io;
+    const bool is_encrypted = core->env.keyring != NULL;
     struct mapping *mapping = wal__heap_zalloc(core->env.heap, sizeof(*mapping));
     char path[WAL__PATH_MAX];
     struct wal__span bytes;
@@ -76,18 +113,21 @@ enum wal_status wal__core_open_snapshot(struct wal__core *core, struct wal__snap
         return WAL_ENOMEM;
     }
     mapping->env = &core->env;
+    pthread_mutex_init(&mapping->mutex, NULL);
     wal__core_catalogue_path(core, path);
-    status = wal__index_file_open(&core->env, path, &mapping->mapped, NULL);
+    status = wal__mapped_file_open(&core->env, path, &mapping->mapped, NULL);
     if (status == WAL_OK) {
         /* The map is enough; it may outlive a replaced file by long. */
-        if (mapping->mapped.file != NULL) {
-            io->close(io->ctx, mapping->mapped.file);
-            mapping->mapped.file = NULL;
-        }
+        io->close(io->ctx, mapping->mapped.file);
+        mapping->mapped.file = NULL;
         bytes.data = mapping->mapped.at;
         bytes.size = mapping->mapped.size;
-        status = wal__snapshot_open(core->env.heap, bytes, core->log.uuid, snapshot);
-        if (status == WAL_ECORRUPT) {
+        status = is_encrypted ? open_encrypted(mapping, &bytes) : WAL_OK;
+    }
+    if (status == WAL_OK) {
+        status = wal__snapshot_open_loading(core->env.heap, bytes, core->log.uuid,
+                                            is_encrypted ? load : NULL, mapping, snapshot);
+        if (status == WAL_ECORRUPT && !is_encrypted) {
             *old = old_position(core, bytes);
         }
     }
@@ -96,7 +136,6 @@ enum wal_status wal__core_open_snapshot(struct wal__core *core, struct wal__snap
         return status;
     }
     (*snapshot)->unmap = unmap;
-    (*snapshot)->owner = mapping;
     return WAL_OK;
 }
 
@@ -169,6 +208,7 @@ enum wal_status wal__core_write_catalogue(struct wal__core *core,
     status =
         wal__index_writer_open(&writer.file, &core->env, &core->control, WAL__LOCK_CATALOGUE, path);
     if (status == WAL_OK) {
+        writer.file.page_size = WAL__FILE_PAGE;
         status = deadline == 0 && is_superseded(core, header)
                      ? WAL_EBUSY
                      : wal__catalogue_write(image, header, write_piece, &writer);

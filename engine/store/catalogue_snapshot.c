@@ -84,20 +84,26 @@ static bool is_page_valid(const struct wal__snapshot *snapshot, uint64_t page)
            wal__get32(table + page * sizeof(uint32_t));
 }
 
-/* Relaxed order is enough: the bit publishes no data, since nobody writes the bytes that it
- * describes. */
+/* The bit publishes the bytes of a page that was brought in. */
 static enum wal_status verify_page(const struct wal__snapshot *snapshot, uint64_t page)
 {
     uint8_t *byte = &snapshot->verified[page / BITS];
     uint8_t bit = (uint8_t)(1u << page % BITS);
 
-    if ((__atomic_load_n(byte, __ATOMIC_RELAXED) & bit) != 0) {
+    if ((__atomic_load_n(byte, __ATOMIC_ACQUIRE) & bit) != 0) {
         return WAL_OK;
+    }
+    if (snapshot->load != NULL) {
+        enum wal_status status = snapshot->load(snapshot->owner, page);
+
+        if (status != WAL_OK) {
+            return status;
+        }
     }
     if (!is_page_valid(snapshot, page)) {
         return WAL_ECORRUPT;
     }
-    (void)__atomic_fetch_or(byte, bit, __ATOMIC_RELAXED);
+    (void)__atomic_fetch_or(byte, bit, __ATOMIC_RELEASE);
     return WAL_OK;
 }
 
@@ -119,10 +125,34 @@ static enum wal_status verify(const struct wal__snapshot *snapshot, uint64_t off
 
 /* --- opening ------------------------------------------------------------ */
 
-static enum wal_status check_header(struct wal__span bytes, const uint8_t uuid[16],
-                                    struct wal__catalogue_header *header,
-                                    struct wal__catalogue_layout *layout)
+/* Brings the first page in, or the page table. */
+static enum wal_status load_pages(const struct wal__snapshot *snapshot, uint64_t from, uint64_t to)
 {
+    enum wal_status status = WAL_OK;
+
+    for (uint64_t page = from / PAGE; page * PAGE < to && snapshot->load != NULL; page++) {
+        status = snapshot->load(snapshot->owner, page);
+        if (status != WAL_OK) {
+            break;
+        }
+    }
+    return status;
+}
+
+static enum wal_status check_header(struct wal__snapshot *snapshot, const uint8_t uuid[16])
+{
+    struct wal__catalogue_header *header = &snapshot->header;
+    struct wal__catalogue_layout *layout = &snapshot->layout;
+    const struct wal__span bytes = snapshot->bytes;
+    enum wal_status status;
+
+    if (bytes.size < PAGE) {
+        return WAL_ECORRUPT;
+    }
+    status = load_pages(snapshot, 0, PAGE);
+    if (status != WAL_OK) {
+        return status;
+    }
     if (wal__catalogue_header_decode(bytes, header) != WAL__FMT_OK ||
         memcmp(header->uuid, uuid, sizeof(header->uuid)) != 0 ||
         wal__catalogue_layout(header, layout) != WAL__FMT_OK) {
@@ -133,15 +163,26 @@ static enum wal_status check_header(struct wal__span bytes, const uint8_t uuid[1
         header->hidden_count > header->session_count) {
         return WAL_ECORRUPT;
     }
-    if (wal__crc32(0, bytes.data + layout->table, layout->size - layout->table) !=
-        header->table_crc) {
-        return WAL_ECORRUPT;
+    status = load_pages(snapshot, layout->table, layout->size);
+    if (status != WAL_OK) {
+        return status;
     }
-    return WAL_OK;
+    return wal__crc32(0, bytes.data + layout->table, layout->size - layout->table) ==
+                   header->table_crc
+               ? WAL_OK
+               : WAL_ECORRUPT;
 }
 
 enum wal_status wal__snapshot_open(const struct wal__heap *heap, struct wal__span bytes,
                                    const uint8_t uuid[16], struct wal__snapshot **snapshot)
+{
+    return wal__snapshot_open_loading(heap, bytes, uuid, NULL, NULL, snapshot);
+}
+
+enum wal_status wal__snapshot_open_loading(const struct wal__heap *heap, struct wal__span bytes,
+                                           const uint8_t uuid[16],
+                                           enum wal_status (*load)(void *owner, uint64_t page),
+                                           void *owner, struct wal__snapshot **snapshot)
 {
     struct wal__snapshot *opened = wal__heap_zalloc(heap, sizeof(*opened));
     enum wal_status status;
@@ -151,8 +192,10 @@ enum wal_status wal__snapshot_open(const struct wal__heap *heap, struct wal__spa
     }
     opened->heap = heap;
     opened->bytes = bytes;
+    opened->load = load;
+    opened->owner = owner;
     atomic_init(&opened->references, 1);
-    status = check_header(bytes, uuid, &opened->header, &opened->layout);
+    status = check_header(opened, uuid);
     if (status == WAL_OK) {
         opened->verified = wal__heap_zalloc(heap, opened->layout.table / PAGE / BITS + 1);
         status = opened->verified == NULL ? WAL_ENOMEM : verify_page(opened, 0);

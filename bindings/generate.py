@@ -213,7 +213,8 @@ class Binding:
         if "reserved" in name or name == "struct_size":
             return None
         if type_ == "struct wal_slice":
-            return "PATH" if name in PATHS else "CONTENT" if name in self.CONTENTS else "TEXT"
+            return ("PATH" if name in PATHS else "CONTENT" if name in self.CONTENTS else
+                    "SECRET" if name == "bytes" else "TEXT")
         if type_ == "uint8_t" and size:
             return "UUID" if size == "16" else "DIGEST"
         if type_ == "char" and size:

@@ -83,6 +83,10 @@ export class LockedError extends WalError {}
  * storage, and in the remote too, which needs a process that ships the store. */
 export type Durability = 'durable' | 'written' | 'queued' | 'cluster';
 
+/** What opens an encrypted store: 16 to 4,096 bytes that cannot be guessed, of which a
+ * string is the UTF-8; or a passphrase, which takes a third of a second and 128 MiB. */
+export type Key = { secret: string | Uint8Array } | { passphrase: string };
+
 export interface OpenOptions {
   /** Create the store when there is none. Default: true, and false with
    * `readOnly`. */
@@ -107,6 +111,10 @@ export interface OpenOptions {
   groupAlign?: number;
   /** Schema version of the sessions that the caller writes. */
   schemaVersion?: number;
+  /** Opens an encrypted store; a store that is created with it is one. Else WAL_EKEY. */
+  key?: Key;
+  /** Do not refuse the key for a store that is not encrypted. */
+  keyIfNeeded?: boolean;
 }
 
 /** How a call that runs for long is watched and stopped. Such a call runs in a

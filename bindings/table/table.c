@@ -97,22 +97,36 @@ void arena_reset(struct arena *arena)
     if (arena->blocks == NULL) {
         return;
     }
-    free_older(arena->blocks);
-    if (arena->blocks->size > BLOCK_SIZE) {
+    if (arena->blocks->size > BLOCK_SIZE || arena->is_secret) {
         arena_destroy(arena);
         return;
     }
+    free_older(arena->blocks);
     arena->next = arena->blocks->bytes;
     arena->room = arena->blocks->size;
 }
 
 void arena_destroy(struct arena *arena)
 {
-    if (arena->blocks != NULL) {
-        free_older(arena->blocks);
-        free(arena->blocks);
+    while (arena->blocks != NULL) {
+        struct arena_block *block = arena->blocks;
+
+        arena->blocks = block->older;
+        if (arena->is_secret) {
+            memory_clear(block->bytes, block->size);
+        }
+        free(block);
     }
     *arena = (struct arena){0};
+}
+
+void memory_clear(void *bytes, size_t size)
+{
+    volatile uint8_t *at = bytes;
+
+    for (size_t i = 0; i < size; i++) {
+        at[i] = 0;
+    }
 }
 
 /* --- lists ---------------------------------------------------------------- */

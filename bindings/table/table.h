@@ -24,6 +24,7 @@ struct arena {
     struct arena_block *blocks; /* the one that is filled now is first */
     uint8_t *next;              /* first free byte of it */
     size_t room;                /* free bytes of it */
+    bool is_secret;             /* its bytes are cleared before they are free again */
 };
 
 /* Returns `size` bytes, aligned for every type and not zeroed, or NULL without memory. They hold
@@ -44,6 +45,9 @@ void arena_reset(struct arena *arena);
 /* Frees everything; the arena is then empty. */
 void arena_destroy(struct arena *arena);
 
+/* Sets bytes to zero that nothing reads any more. */
+void memory_clear(void *bytes, size_t size);
+
 /* --- tables --------------------------------------------------------------- */
 
 /* What a member is, and null (None) in the language. */
@@ -53,6 +57,7 @@ enum field_kind {
     FIELD_OR_NONE,     /* likewise; undefined in JavaScript */
     FIELD_PATH,        /* wal_slice */
     FIELD_CONTENT,     /* wal_slice; in: text or bytes */
+    FIELD_SECRET,      /* likewise, in only: a copy of it is cleared after the call */
     FIELD_CHARS,       /* char[], which ends with NUL */
     FIELD_ID,          /* likewise, out only: null when it is empty */
     FIELD_U32,         /* uint32_t */

@@ -2,14 +2,16 @@
 import {
   Append, AppendResult, BackupResult, BlobReader, BlobWriter, CheckpointInfo, CompactStoreResult,
   ConflictError, Documents, Entry, EntryInput, ErrorCode, FileChanges, importClients,
-  importDialects, ImportResult, isBundle, LockedError, NotFoundError, RewindResult, SalvageResult,
-  scanImport, Search, SearchOptions, SearchSession, SearchUpdate, Session, SessionInfo,
-  SessionList, Store, TransferResult, version, View, viewDialects, ViewInfo, WalError,
+  importDialects, ImportResult, isBundle, Key, LockedError, NotFoundError, RewindResult,
+  SalvageResult, scanImport, Search, SearchOptions, SearchSession, SearchUpdate, Session,
+  SessionInfo, SessionList, Store, TransferResult, version, View, viewDialects, ViewInfo,
+  WalError,
 } from 'agentwal';
 
 async function use(): Promise<void> {
   const store: Store = await Store.open('path', { readOnly: true, queueLimit: 8 });
-  const other: Store = Store.openSync(new URL('file:///x'));
+  const key: Key = { secret: new Uint8Array(32) };
+  const other: Store = Store.openSync(new URL('file:///x'), { key, keyIfNeeded: true });
   const memory: Store = Store.memory({ queueLimit: 1 });
   const session: Session =
     await store.create({ id: 's', created: new Date(), metadata: { a: [1] } });
@@ -121,6 +123,8 @@ function handle(error: unknown): ErrorCode | undefined {
 new Store();
 // @ts-expect-error so is a session
 new Session();
+// @ts-expect-error a key is a secret or a passphrase
+Store.openSync('x', { key: 'secret' });
 // @ts-expect-error no such durability
 Store.memory().createSync().append({ payload: 1 }, { durability: 'soon' });
 // @ts-expect-error an id is a string

@@ -39,8 +39,8 @@ from ._errors import (AccessDenied, BadJSON, Busy, CallbackFailed, Changed, Clai
 from ._files import Checkpoints, FileState
 from ._imports import ImportFollow
 from ._info import Document, SessionInfo, SessionList
-from ._library import (__version__, import_clients, import_dialects, is_bundle, memory, migrate,
-                       noop, open, salvage, scan_import, view_dialects)
+from ._library import (Passphrase, Secret, __version__, import_clients, import_dialects, is_bundle,
+                       memory, migrate, noop, open, salvage, scan_import, view_dialects)
 from ._records import (BackupResult, CheckpointInfo, CheckpointIssue, Claim, CompactResult,
                        FileChange, FileChanges, Head, ImportClient, ImportIssue, ImportReport,
                        ImportResult, MigrateResult, RewindResult, SalvageLoss, SalvageResult,
@@ -64,11 +64,11 @@ __all__ = [
     "ImportIssue", "ImportReport", "ImportResult", "Invalid", "InvalidType", "KeyRefused",
     "LimitReached", "LockFileLost", "Locked", "MigrateResult", "NetworkFilesystem", "NewEntry",
     "NoParent", "NoSpace", "NotAFile", "NotAStore", "NotFound", "OutOfMemory", "OutsideRoot",
-    "Poisoned", "ReadOnly", "Redacted", "RemoteFailed", "RewindResult", "SalvageLoss",
-    "SalvageResult", "SchemaMismatch", "Search", "SearchHit", "SearchSession", "SearchUpdate",
-    "Session", "SessionChange", "SessionInfo", "SessionList", "SessionOptions", "SessionSpace",
-    "Store", "StoreInfo", "Ticket", "TimedOut", "TooBig", "Torn", "TransferReport",
-    "TransferResult", "Trashed", "UnsupportedVersion", "View", "ViewFlushResult",
+    "Passphrase", "Poisoned", "ReadOnly", "Redacted", "RemoteFailed", "RewindResult",
+    "SalvageLoss", "SalvageResult", "SchemaMismatch", "Search", "SearchHit", "SearchSession",
+    "SearchUpdate", "Secret", "Session", "SessionChange", "SessionInfo", "SessionList",
+    "SessionOptions", "SessionSpace", "Store", "StoreInfo", "Ticket", "TimedOut", "TooBig", "Torn",
+    "TransferReport", "TransferResult", "Trashed", "UnsupportedVersion", "View", "ViewFlushResult",
     "ViewImportResult", "ViewInfo", "ViewIssue", "__version__", "import_clients",
     "import_dialects", "is_bundle", "memory", "migrate", "noop", "open", "salvage", "scan_import",
     "view_dialects",

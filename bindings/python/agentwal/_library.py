@@ -14,11 +14,33 @@ from ._values import Path, Paths, flags_of, path_bytes, path_list
 
 __version__: str = _wal.version()
 
-OpenRow = tuple[int, int, int, int, int, int]
+
+class Secret:
+    """A key of an encrypted store: 16 to 4,096 bytes that cannot be guessed. repr shows nothing
+    of it."""
+
+    __slots__ = ("_row",)
+
+    def __init__(self, secret: bytes | str) -> None:
+        self._row = (_wal.KEY_SECRET, secret)
+
+
+class Passphrase:
+    """A key of an encrypted store that a person knows: opening takes a third of a second and
+    128 MiB. repr shows nothing of it."""
+
+    __slots__ = ("_row",)
+
+    def __init__(self, passphrase: str) -> None:
+        self._row = (_wal.KEY_PASSPHRASE, passphrase)
+
+
+Key = Secret | Passphrase
+OpenRow = tuple[int, int, int, int, int, int, "tuple[int, bytes | str] | None"]
 
 
 def _open_row(flags: int, queue_limit: int, lock_timeout: float | None, group_align: int,
-              schema_version: int) -> OpenRow:
+              schema_version: int, key: Key | None = None) -> OpenRow:
     milliseconds = 0
     if lock_timeout is not None:
         if isinstance(lock_timeout, bool) or not isinstance(lock_timeout, (int, float)):
@@ -26,13 +48,17 @@ def _open_row(flags: int, queue_limit: int, lock_timeout: float | None, group_al
         if not 0 <= lock_timeout <= 4000000:
             raise Invalid("lock_timeout: %r is not in 0 to 4,000,000 s" % lock_timeout)
         milliseconds = max(1, round(lock_timeout * 1000))
-    return flags, queue_limit, milliseconds, 0, group_align, schema_version
+    if key is not None and not isinstance(key, (Secret, Passphrase)):
+        raise wrong_type("key", "a Secret, a Passphrase or None", key)
+    return (flags, queue_limit, milliseconds, 0, group_align, schema_version,
+            None if key is None else key._row)
 
 
 def open(path: Path, *, create: bool | None = None, exclusive: bool = False,
          read_only: bool = False, strict: bool = False, network_fs: bool = False,
          pread: bool = False, queue_limit: int = 0, lock_timeout: float | None = None,
-         group_align: int = 0, schema_version: int = 0) -> Store:
+         group_align: int = 0, schema_version: int = 0, key: Key | None = None,
+         key_if_needed: bool = False) -> Store:
     """Opens a store; recovers it if no other process has it open.
 
     create: when there is none; None: unless read_only. exclusive: raise Exists when there is one.
@@ -40,16 +66,20 @@ def open(path: Path, *, create: bool | None = None, exclusive: bool = False,
     instead of dropping a torn end. network_fs: permit a network file system. pread: read with
     pread(2) instead of maps. queue_limit: operations in the queue; 0: 256. lock_timeout: seconds
     until Locked; None: 0.5. group_align: with create, alignment of groups, 0, 512 or 4096.
-    schema_version: of the sessions that the caller writes; 0: not checked.
+    schema_version: of the sessions that the caller writes; 0: not checked. key: opens an encrypted
+    store; a store that is created with it is one; else KeyRefused. key_if_needed: do not refuse
+    the key for a store that is not encrypted.
     """
     if create is None:
         create = not read_only
     flags = flags_of((create, _wal.OPEN_CREATE), (exclusive, _wal.OPEN_EXCLUSIVE),
                      (read_only, _wal.OPEN_READ_ONLY), (strict, _wal.OPEN_STRICT),
-                     (network_fs, _wal.OPEN_NETWORK_FS), (pread, _wal.OPEN_PREAD))
+                     (network_fs, _wal.OPEN_NETWORK_FS), (pread, _wal.OPEN_PREAD),
+                     (key_if_needed, _wal.OPEN_KEY_IF_NEEDED))
     name = path_bytes("path", path)
-    row = _open_row(flags, queue_limit, lock_timeout, group_align, schema_version)
-    return Store(_wal.open(name, row), os.fsdecode(name))
+    # In no variable, which a report of an exception would show.
+    return Store(_wal.open(name, _open_row(flags, queue_limit, lock_timeout, group_align,
+                                           schema_version, key)), os.fsdecode(name))
 
 
 def memory(*, queue_limit: int = 0, schema_version: int = 0) -> Store:
@@ -64,11 +94,12 @@ def noop(*, queue_limit: int = 0, schema_version: int = 0) -> Store:
     return Store(_wal.open(None, _open_row(flags, queue_limit, None, 0, schema_version)), "")
 
 
-def migrate(path: Path, *, network_fs: bool = False) -> MigrateResult:
+def migrate(path: Path, *, network_fs: bool = False, key: Key | None = None) -> MigrateResult:
     """Migrates the store at a path to the format of this version; no store may be open there in
     this process."""
-    row = _open_row(_wal.OPEN_NETWORK_FS if network_fs else 0, 0, None, 0, 0)
-    return MigrateResult(**_wal.migrate(path_bytes("path", path), row))
+    return MigrateResult(**_wal.migrate(
+        path_bytes("path", path),
+        _open_row(_wal.OPEN_NETWORK_FS if network_fs else 0, 0, None, 0, 0, key)))
 
 
 def salvage(path: Path, out: Path, *, network_fs: bool = False,

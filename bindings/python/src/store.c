@@ -13,10 +13,12 @@ static PyObject *py_open(PyObject *module, PyObject *const *args, Py_ssize_t cou
 {
     struct module_state *state = module_state(module);
     struct wal_open_options options = WAL_INIT(wal_open_options);
+    struct wal_key key = WAL_INIT(wal_key);
     struct wal_store *store = NULL;
     const char *path = NULL;
     struct call call;
 
+    options.key = &key;
     if (!value_count(module, "open", count, 2) ||
         !value_row(state, args[1], "options", &wal_open_options_in, &options) ||
         (args[0] != Py_None && !value_system_path(state, args[0], "path", &path))) {

@@ -17,7 +17,7 @@ def texts(session: agentwal.Session) -> Iterator[str]:
 
 
 def run(path: pathlib.Path) -> list[agentwal.SessionInfo]:
-    with agentwal.open(path, lock_timeout=1.5) as store:
+    with agentwal.open(path, lock_timeout=1.5, key=agentwal.Secret(b"k" * 32)) as store:
         session, created = store.open_or_create(cwd=path, metadata={"a": [1, 2]})
         result: agentwal.AppendResult = session.append({"role": "user"}, durability="written")
         ticket = session.submit(["any", {"json": None}], parent_id=result.last_id)

@@ -42,7 +42,8 @@ def test_mypy__wrong_uses_are_found(tmp_path, cache):
     program = tmp_path / "wrong.py"
     lines = ["store.create(titel='x')", "session.append({}, durability='soon')",
              "session['a']", "session.entry('x').id", "entry.payload = 1", "store.list(limit='x')",
-             "agentwal.open(5)", "session.commit(change={'titel': 'x'})", "session.heads().name"]
+             "agentwal.open(5)", "agentwal.open('x', key=b'k')", "agentwal.Passphrase(b'p')",
+             "session.commit(change={'titel': 'x'})", "session.heads().name"]
     program.write_text("import agentwal\n"
                        "def f(store: agentwal.Store, session: agentwal.Session,"
                        " entry: agentwal.Entry) -> None:\n" +

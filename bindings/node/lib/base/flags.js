@@ -3,9 +3,12 @@
 // Numbers of agentwal.h, and of agentwal/search.h.
 
 module.exports = {
-  OPEN: { exclusive: 2, readOnly: 4, strict: 8, networkFs: 16, pread: 32, noop: 64 },
+  OPEN: {
+    exclusive: 2, readOnly: 4, strict: 8, networkFs: 16, pread: 32, noop: 64, keyIfNeeded: 256,
+  },
   OPEN_CREATE: 1,
   OPEN_MEMORY: 128,
+  KEY: { secret: 1, passphrase: 2 },
   DURABILITY: { __proto__: null, durable: 0, written: 1, queued: 2, cluster: 3 },
   APPEND_EXPECT: 1,
   ENTRY: { root: 1, line: 2, headKeep: 4, headMove: 8, redacted: 16, outOfLine: 32 },

@@ -198,6 +198,7 @@ static bool has_half(struct call *call, napi_value value)
     if (call_ok(call, napi_get_value_string_utf16(call->env, value, units, count + 1, &count))) {
         result = utf16_has_half(units, count);
     }
+    memory_clear(units, (count + 1) * sizeof(*units));
     free(units);
     return result;
 }
@@ -759,6 +760,10 @@ static void read_field(struct call *call, const struct field *field, napi_value 
         break;
     case FIELD_PATH:
         *(struct wal_slice *)place = value_path_slice(call, value);
+        break;
+    case FIELD_SECRET:
+        call->arena->is_secret = true;
+        *(struct wal_slice *)place = value_bytes(call, value);
         break;
     case FIELD_CONTENT:
         *(struct wal_slice *)place = value_bytes(call, value);

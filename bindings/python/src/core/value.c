@@ -232,6 +232,7 @@ static bool set_field(struct module_state *state, PyObject *value, const struct 
         return ok;
     case FIELD_TEXT:
         return value_text(state, value, field->name, place);
+    case FIELD_SECRET:
     case FIELD_CONTENT:
         return value_content(state, value, field->name, place);
     case FIELD_PATH:

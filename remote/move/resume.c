@@ -330,8 +330,8 @@ static enum wal_status fetch_bundle(struct resume *resume, bool *is_there)
 
 static enum wal_status pull(struct resume *resume)
 {
-    const struct wal_open_options read_only = {.struct_size = sizeof(read_only),
-                                               .flags = WAL_OPEN_READ_ONLY};
+    const struct wal_open_options read_only = {
+        .struct_size = sizeof(read_only), .flags = WAL_OPEN_READ_ONLY, .key = resume->options->key};
     struct wal_remote_pull_options options = WAL_INIT(wal_remote_pull_options);
     struct wal_remote_pull_result pulled = WAL_INIT(wal_remote_pull_result);
     enum wal_status status;
@@ -382,7 +382,8 @@ static enum wal_status make_bundle(struct resume *resume, struct wal_error *erro
     const struct wal_transfer_options options = {.struct_size = sizeof(options),
                                                  .sessions = &resume->options->session,
                                                  .session_count = 1,
-                                                 .directory = resume->options->directory};
+                                                 .directory = resume->options->directory,
+                                                 .key = resume->options->key};
 
     name_bundle(resume);
     (void)unlink(resume->bundle); /* of a process that was killed */
@@ -407,8 +408,8 @@ static enum wal_status fetch_session(struct resume *resume, bool *is_there)
         return WAL_OK; /* most of it is here */
     }
     (void)snprintf(directory, sizeof(directory), "%.*s", WAL_ARG(resume->options->directory));
-    status = wal__partial_open(resume->remote, resume->holder.uuid, directory, &partial,
-                               &resume->replica, &own);
+    status = wal__partial_open(resume->remote, resume->holder.uuid, resume->options->key, directory,
+                               &partial, &resume->replica, &own);
     if (status == WAL_OK) {
         status = read_tail(resume, &own);
         is_lacking = status == WAL_ENOTFOUND;
@@ -520,6 +521,7 @@ static enum wal_status merge(struct resume *resume)
         .report = take_report,
         .ctx = resume,
         .directory = resume->options->directory,
+        .key = resume->options->key,
         /* Of a host with the name of this one: digits of the store's id. */
         .branch_name = {host, strcmp(host, resume->own.host) == 0 ? 0 : strlen(host)},
     };

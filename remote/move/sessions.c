@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agentwal/record.h"
 #include "agentwal/transfer.h"
 #include "engine/base/error.h"
 #include "remote/history/remote.h"
@@ -95,7 +96,8 @@ static enum wal_status make_list(struct wal_remote *remote, struct wal_store *st
 
     wal__machine_host(host);
     wal__session_list_init(&list, remote->heap);
-    status = add_sessions(store, &list, error);
+    /* Without a key it is read by anyone who reads the remote. */
+    status = wal_derived_overhead(store) == 0 ? add_sessions(store, &list, error) : WAL_OK;
     if (status == WAL_OK && wal__session_list_encode(&list, host, json) != WAL_OK) {
         status = wal__no_memory(error);
     }
@@ -351,6 +353,9 @@ enum wal_status wal__bundle_put(struct wal_remote *remote, struct wal_store *sto
     uint64_t number = 0;
     enum wal_status status = wal_store_get_info(store, &of_store, error);
 
+    if (wal_derived_overhead(store) != 0) {
+        return WAL_OK; /* it is read in the store there, with the key */
+    }
     if (status == WAL_OK) {
         status = wal_session_get_info(session, &info, error);
     }

@@ -281,8 +281,8 @@ static enum wal_status read_parts(struct wal__partial *partial, const struct wal
 
 /* --- opening -------------------------------------------------------------- */
 
-static enum wal_status open_store(struct wal__partial *partial, struct wal_store **store,
-                                  struct wal_error *error)
+static enum wal_status open_store(struct wal__partial *partial, const struct wal_key *key,
+                                  struct wal_store **store, struct wal_error *error)
 {
     const size_t count = count_of(partial);
     const struct wal_slice index = {partial->indexes.data, partial->indexes.size};
@@ -294,7 +294,8 @@ static enum wal_status open_store(struct wal__partial *partial, struct wal_store
                                     .indexes = &index,
                                     .index_count = 1,
                                     .read = read_part,
-                                    .ctx = partial};
+                                    .ctx = partial,
+                                    .key = key};
     uint8_t *bytes = wal__heap_alloc(partial->remote->heap, count * WAL_PART_HEAD_SIZE);
     enum wal_status status = heads == NULL || bytes == NULL ? wal__no_memory(error) : WAL_OK;
 
@@ -317,8 +318,9 @@ static enum wal_status open_store(struct wal__partial *partial, struct wal_store
 }
 
 enum wal_status wal__partial_open(struct wal_remote *remote, const uint8_t uuid[16],
-                                  const char *directory, struct wal__partial **partial,
-                                  struct wal_store **store, struct wal_error *error)
+                                  const struct wal_key *key, const char *directory,
+                                  struct wal__partial **partial, struct wal_store **store,
+                                  struct wal_error *error)
 {
     struct wal__partial *opened = wal__heap_zalloc(remote->heap, sizeof(*opened));
     struct wal__base_list base;
@@ -351,7 +353,7 @@ enum wal_status wal__partial_open(struct wal_remote *remote, const uint8_t uuid[
     }
     wal__base_list_deinit(&base);
     wal__buf_deinit(&items);
-    return status == WAL_OK ? open_store(opened, store, error) : status;
+    return status == WAL_OK ? open_store(opened, key, store, error) : status;
 }
 
 enum wal_status wal__partial_status(const struct wal__partial *partial, enum wal_status status,

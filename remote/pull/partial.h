@@ -16,11 +16,12 @@
 
 struct wal__partial;
 
-/* Opens a store of the remote for reading. `directory` is for memory that is a file. Close *partial
+/* Opens a store of the remote for reading; key may be NULL. `directory` is for memory that is a file. Close *partial
  * with wal__partial_close, also after a failure, after *store. WAL_ENOTFOUND: it has no base. */
 enum wal_status wal__partial_open(struct wal_remote *remote, const uint8_t uuid[16],
-                                  const char *directory, struct wal__partial **partial,
-                                  struct wal_store **store, struct wal_error *error) WAL_MUST_USE;
+                                  const struct wal_key *key, const char *directory,
+                                  struct wal__partial **partial, struct wal_store **store,
+                                  struct wal_error *error) WAL_MUST_USE;
 
 /* The status of what the store answered `status` to: a read of the remote that failed meanwhile,
  * with its error, or else itself. */

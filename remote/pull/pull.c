@@ -6,9 +6,12 @@
  */
 #include "remote/pull/pull.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "engine/base/error.h"
+#include "engine/base/io.h"
+#include "format/segment/segment_fmt.h"
 #include "remote/layout/layout.h"
 
 /* --- where it begins ------------------------------------------------------ */
@@ -116,13 +119,43 @@ static enum wal_status pull_find_start(struct wal__pull *pull, const struct wal_
     return status;
 }
 
+/* Reads from MANIFEST what is asked of an encrypted store. */
+static bool read_encrypted(const char *path, struct wal_store_info *info)
+{
+    const struct wal__io *io = &wal__io_posix;
+    uint8_t bytes[WAL__MANIFEST_SIZE];
+    struct wal__manifest manifest;
+    struct wal__file *file = NULL;
+    char name[WAL__PATH_MAX];
+    size_t got = 0;
+    int err = 0;
+    bool is_read;
+
+    if (snprintf(name, sizeof(name), "%s/MANIFEST", path) >= (int)sizeof(name) ||
+        io->open(io->ctx, name, 0, &file, &err) != WAL_OK) {
+        return false;
+    }
+    is_read = wal__io_read_full(io, file, bytes, sizeof(bytes), 0, &got, &err) == WAL_OK &&
+              got == sizeof(bytes) &&
+              (wal__manifest_decode(bytes, &manifest) == WAL__FMT_OK ||
+               wal__manifest_decode(bytes + WAL__MANIFEST_SLOT_SIZE, &manifest) == WAL__FMT_OK);
+    io->close(io->ctx, file);
+    if (is_read) {
+        memcpy(info->uuid, manifest.uuid, sizeof(info->uuid));
+        info->is_replica = (manifest.features.ro_compat & WAL__RO_COMPAT_REPLICA) != 0;
+    }
+    return is_read;
+}
+
 bool wal__pull_has_store(const char *path, struct wal_store_info *info)
 {
     const struct wal_open_options options = {.struct_size = sizeof(options),
                                              .flags = WAL_OPEN_READ_ONLY};
     struct wal_store *store = NULL;
-    const bool result = wal_open(path, &options, &store, NULL) == WAL_OK &&
-                        wal_store_get_info(store, info, NULL) == WAL_OK;
+    const enum wal_status status = wal_open(path, &options, &store, NULL);
+    const bool result = status == WAL_EKEY
+                            ? read_encrypted(path, info)
+                            : status == WAL_OK && wal_store_get_info(store, info, NULL) == WAL_OK;
 
     return (store == NULL || wal_close(store, NULL) == WAL_OK) && result;
 }

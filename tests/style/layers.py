@@ -74,7 +74,7 @@ LAYERS = {
                  ["search/text/", "search/index/", "search/query/", "search/"]),
     REMOTE_API: [API],
     # Likewise; the object stores below, what is kept in them above.
-    **cumulative([API, REMOTE_API, "format/bytes/"] + LINES +
+    **cumulative([API, REMOTE_API, "format/bytes/", "format/segment/"] + LINES +
                  ["engine/base/"],
                  ["remote/driver/", "remote/layout/", "remote/history/",
                   "remote/ship/", "remote/base/", "remote/pull/",

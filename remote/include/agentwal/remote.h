@@ -453,6 +453,8 @@ struct wal_remote_resume_options {
     /* Where replicas of stores are kept, for this call and later ones: a directory, which is made
      * if its parent exists. */
     struct wal_slice directory;
+    const struct wal_key *key; /* of the store that the session is in, where that is encrypted; or
+                                * null */
 };
 
 /* What was brought. The library fills it. */
@@ -520,7 +522,7 @@ typedef void wal_remote_moved_fn(void *ctx, struct wal_slice session, const char
  * Stores the list of the store's sessions in the remote, in place of the one before: the 1,000 that
  * were active last, without those in the trash. Call it after a push that stored something: one
  * GET, and a PUT when the list differs. It has titles, directories and the beginnings of first
- * messages, as the log has.
+ * messages, as the log has; that of an encrypted store is empty.
  *
  * Threads: any.
  */

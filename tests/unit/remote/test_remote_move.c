@@ -109,6 +109,7 @@ static enum wal_status try_resume(unsigned i, const uint8_t *from, uint32_t flag
 
     options.flags = flags;
     options.session = WAL_STR("s");
+    options.key = kit_test_key();
     options.directory = kit_text(machine->replicas);
     if (from != NULL) {
         memcpy(options.uuid, from, 16);

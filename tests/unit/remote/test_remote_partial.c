@@ -199,6 +199,7 @@ static enum wal_status try_resume(const char *id)
 
     options.session = kit_text(id);
     options.directory = WAL_STR("b.remotes");
+    options.key = kit_test_key();
     memcpy(options.uuid, world.uuid, sizeof(options.uuid));
     resumed = (struct wal_remote_resume_result)WAL_INIT(wal_remote_resume_result);
     return wal_remote_resume(remote, world.other, &options, &resumed, kit_error());

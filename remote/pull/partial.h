@@ -16,8 +16,9 @@
 
 struct wal__partial;
 
-/* Opens a store of the remote for reading; key may be NULL. `directory` is for memory that is a file. Close *partial
- * with wal__partial_close, also after a failure, after *store. WAL_ENOTFOUND: it has no base. */
+/* Opens a store of the remote for reading; key may be NULL. `directory` is for memory that is a
+ * file. Close *partial with wal__partial_close, also after a failure, after *store. WAL_ENOTFOUND:
+ * it has no base. */
 enum wal_status wal__partial_open(struct wal_remote *remote, const uint8_t uuid[16],
                                   const struct wal_key *key, const char *directory,
                                   struct wal__partial **partial, struct wal_store **store,

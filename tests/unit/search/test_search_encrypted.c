@@ -90,6 +90,37 @@ KIT_TEST(search_encrypted__changed_file_is_made_again)
     assert_false(kit_has_text("store", "canary"));
 }
 
+/* Adds to a count in the header, and makes its checksum fit. */
+static uint64_t add_to_text_size(uint64_t added)
+{
+    uint8_t bytes[WAL__SEARCH_FILE_HEADER];
+    struct wal__search_file head;
+    FILE *file = fopen(text_file, "r+e");
+
+    assert_non_null(file);
+    assert_int_equal(fread(bytes, 1, sizeof(bytes), file), sizeof(bytes));
+    assert_int_equal(wal__search_file_decode((struct wal__span){bytes, sizeof(bytes)}, &head),
+                     WAL__FMT_OK);
+    head.text_size += added;
+    wal__search_file_encode(&head, bytes);
+    rewind(file);
+    assert_int_equal(fwrite(bytes, 1, sizeof(bytes), file), sizeof(bytes));
+    assert_int_equal(fclose(file), 0);
+    return head.text_size;
+}
+
+KIT_TEST(search_encrypted__header_of_another_file_is_refused)
+{
+    uint64_t size;
+    uint64_t built;
+
+    make_store();
+    size = add_to_text_size(0);
+    assert_int_equal(add_to_text_size(5), size + 5);
+    assert_string_equal(find("canaryword", &built), "a:a1");
+    assert_int_equal(add_to_text_size(0), size);
+}
+
 /* Of the time before the store was encrypted, or put there by others. */
 KIT_TEST(search_encrypted__plain_file_is_removed)
 {

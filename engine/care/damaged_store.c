@@ -257,7 +257,7 @@ struct wal__span wal__damaged_file_load(struct wal__damaged_file *file, const ch
         return none;
     }
     status = wal__decrypt_file(file->env->keyring, strrchr(name, '/') + 1, bytes, out);
-    return status == WAL_OK ? (struct wal__span){out, bytes.size - WAL__FILE_CIPHER_SIZE} : none;
+    return status == WAL_OK ? (struct wal__span){out, (size_t)wal__decrypted_size(bytes)} : none;
 }
 
 /* Opens a small file and returns its bytes, or an empty span. The file stays open while they are

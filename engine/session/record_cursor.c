@@ -861,13 +861,15 @@ enum wal_status wal_derived_encrypt(struct wal_store *store, const char *name,
 enum wal_status wal_derived_decrypt(struct wal_store *store, const char *name,
                                     struct wal_slice bytes, void *out, struct wal_error *error)
 {
+    const struct wal__span stored = {bytes.data, (size_t)bytes.size};
     enum wal_status status = check_derived(store, name, bytes, out, error);
 
     if (status != WAL_OK) {
         return status;
     }
-    status = wal__decrypt_file(store->core.env.keyring, name,
-                               (struct wal__span){bytes.data, (size_t)bytes.size}, out);
+    status = wal__decrypted_size(stored) + WAL__FILE_CIPHER_SIZE == bytes.size
+                 ? wal__decrypt_file(store->core.env.keyring, name, stored, out)
+                 : WAL_ECORRUPT;
     if (status == WAL_ENOMEM) {
         return wal__no_memory(error);
     }

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "agentwal/admin.h"
+#include "engine/session/session.h"
 #include "format/segment/frame.h"
 #include "tests/lib/kit/store_kit.h"
 
@@ -75,6 +76,37 @@ KIT_TEST(encrypted__sound_store_is_checked)
     expect("walcheck", "store", true, 0, "sound: 1 session, 4 records");
     expect("walcheck", "store", false, 0, "contents were not looked into");
     expect("walcheck", "--json store", false, 0, "\"sound\":true,\"contentsChecked\":false");
+}
+
+/* Which is encrypted by pages. */
+KIT_TEST(encrypted__catalogue_is_checked)
+{
+    const struct wal_key key = kit_key(secret);
+    struct wal_store *store = kit_open_by("store", WAL_OPEN_CREATE, &key);
+
+    for (int i = 0; i < 300; i++) {
+        char id[16];
+
+        (void)snprintf(id, sizeof(id), "s%d", i);
+        wal_session_close(kit_create(store, id));
+    }
+    kit_write_file("key", secret, sizeof(secret) - 1);
+    assert_int_equal(chmod("key", 0600), 0);
+    assert_ok(wal__core_write_lock(&store->core, NULL));
+    store->core.fold.slots_min = 1;
+    wal__core_unlock(&store->core);
+    kit_close(store);
+    store = kit_open_by("store", 0, &key);
+    (void)kit_compact(store, 0);
+    for (int i = 0; i < 5000 && !kit_exists("store/index/catalogue"); i++) {
+        kit_pause_ms(1);
+    }
+    kit_close(store);
+    assert_true(kit_exists("store/index/catalogue"));
+    expect("walcheck", "store", true, 0, "sound: 300 sessions");
+    assert_false(kit_exists("output") && kit_has_text("output", "note: "));
+    kit_flip("store/index/catalogue", 9000);
+    expect("walcheck", "store", true, 0, "note: index/catalogue");
 }
 
 KIT_TEST(encrypted__compacted_store_is_checked)

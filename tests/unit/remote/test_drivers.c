@@ -542,7 +542,7 @@ TEST_WITH(credentials__commands_that_fail, clear_environment, NULL)
         {"echo '{\"Version\":1,\"AccessKeyId\":\"k\","
          "\"SecretAccessKey\":\"hush\",\"Expiration\":\"tomorrow\"}'",
          "no valid"},
-        {"cat /dev/zero", "more than credentials"},
+        {"cat /dev/zero", "printed too much"},
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -560,6 +560,8 @@ TEST_WITH(credentials__command_that_hangs_is_ended, clear_environment, NULL)
     wal__buf_init(&output, &wal__heap_libc);
     (void)clock_gettime(CLOCK_MONOTONIC, &from);
     assert_int_equal(wal__credentials_run("echo hush; sleep 100; true", 200, &output, &failure),
+                     WAL_EACCESS);
+    assert_int_equal(wal__credentials_run("exec >&-; sleep 100; true", 200, &output, &failure),
                      WAL_EACCESS);
     (void)clock_gettime(CLOCK_MONOTONIC, &to);
     assert_true(to.tv_sec - from.tv_sec < 20);

@@ -138,6 +138,10 @@ void wal__system_random(void *data, size_t size);
  * without memory. The caller clears it before it frees it. */
 void *wal__system_secret_alloc(size_t size);
 void wal__system_secret_free(void *at, size_t size);
+/* Reads the key of type "user" with this name in the keyrings of the user or of the session.
+ * Returns its size, of which at most `room` bytes are in out; -1 with errno set: ENOTSUP where the
+ * system has no keyrings. */
+ssize_t wal__system_keyring_read(const char *name, void *out, size_t room);
 
 /* --- descriptors -------------------------------------------------------- */
 

@@ -448,8 +448,10 @@ static bool is_worth_it(const struct compaction *compaction, const struct candid
     const struct wal__compact_options *options = compaction->options;
     uint64_t all = candidate->live_bytes + candidate->dead_bytes;
 
-    if (!wal__segment_is_rewritten(&candidate->input.segment->header)) {
-        return true; /* it is compressed */
+    if (!wal__segment_is_rewritten(&candidate->input.segment->header) ||
+        !wal__encrypt_is_current(compaction->core->env.keyring,
+                                 &candidate->input.segment->header)) {
+        return true; /* it is compressed, or encrypted by the newest key */
     }
     return options->erase ? candidate->dead_bytes > 0 ||
                                 wal__segment_run_may_lose_names(&compaction->core->log)

@@ -20,6 +20,7 @@
 #include "engine/log/log.h"
 #include "engine/session/session.h"
 #include "engine/session/store.h"
+#include "engine/store/keys.h"
 #include "engine/store/payload.h"
 #include "format/bytes/assert.h"
 #include "format/bytes/crc32.h"
@@ -833,7 +834,8 @@ static enum wal_status needs_rotation(struct compaction *compaction, bool *neede
         *needed = compaction->options->erase || log->must_rotate ||
                   (log->tail_segment != NULL &&
                    (!log->tail_segment->has_open ||
-                    log->tail_segment->open.last_sequence != log->last_sequence));
+                    log->tail_segment->open.last_sequence != log->last_sequence ||
+                    !wal__encrypt_is_current(core->env.keyring, &log->tail_segment->header)));
         wal__core_unlock(core);
     }
     return status;
@@ -949,6 +951,51 @@ static enum wal_status forget_titles(struct wal__core *core, struct wal_error *e
     return status;
 }
 
+/* --- keys ---------------------------------------------------------------- */
+
+struct retirement {
+    struct wal__keyring *keyring;
+    struct wal__keys_in_use in_use;
+};
+
+static void note_keys(struct retirement *retirement, const struct wal__log *log, uint32_t stream)
+{
+    for (uint32_t i = 0; i < wal__log_segment_count(log); i++) {
+        wal__keys_note_use(&retirement->in_use, stream, &wal__log_segment_at(log, i)->header);
+    }
+}
+
+static enum wal_status retire(void *ctx, struct wal_error *error)
+{
+    const struct retirement *retirement = ctx;
+
+    return wal__keys_retire(retirement->keyring, &retirement->in_use, error);
+}
+
+/* Removes the data keys that nothing is encrypted by any more. */
+static enum wal_status retire_keys(struct wal__core *core, struct wal_error *error)
+{
+    struct retirement retirement = {.keyring = core->env.keyring};
+    enum wal_status status;
+
+    if (core->env.keyring == NULL) {
+        return WAL_OK;
+    }
+    retirement.in_use.newest = wal__encrypt_newest_id(core->env.keyring);
+    status = wal__core_read_lock(core, error);
+    if (status == WAL_OK) {
+        note_keys(&retirement, &core->log, 0);
+        wal__core_unlock(core);
+        status = wal__blob_store_read_lock(&core->blobs, error);
+    }
+    if (status == WAL_OK) {
+        note_keys(&retirement, &core->blobs.log, 1);
+        wal__blob_store_unlock(&core->blobs);
+        status = wal__committer_call(&core->committer, retire, &retirement, error);
+    }
+    return status;
+}
+
 /* --- the whole ---------------------------------------------------------- */
 
 static enum wal_status compact(struct compaction *compaction, struct wal_error *error)
@@ -959,6 +1006,9 @@ static enum wal_status compact(struct compaction *compaction, struct wal_error *
     bool needed = false;
     enum wal_status status = compaction->options->erase ? forget_titles(core, error) : WAL_OK;
 
+    if (status == WAL_OK) {
+        status = wal__keyring_reload(core->env.keyring, error);
+    }
     if (status == WAL_OK) {
         status = needs_rotation(compaction, &needed, error);
     }
@@ -1001,7 +1051,10 @@ static enum wal_status compact(struct compaction *compaction, struct wal_error *
         status = wal__pack_compact(core, compaction->options, &compaction->throttle,
                                    compaction->result, error);
     }
-    return status == WAL_OK ? remove_leftovers(core, error) : status;
+    if (status == WAL_OK) {
+        status = remove_leftovers(core, error);
+    }
+    return status == WAL_OK ? retire_keys(core, error) : status;
 }
 
 /* Removes the indexes of search that may have what was erased; also after a failure, since segments

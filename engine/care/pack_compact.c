@@ -529,6 +529,9 @@ static bool is_worth_it(const struct pack_job *job, const struct pack_segment *s
     const uint64_t capacity = segment->segment->header.capacity;
     const uint64_t size = new_size(segment);
 
+    if (!wal__encrypt_is_current(job->core->env.keyring, &segment->segment->header)) {
+        return true;
+    }
     return job->options->erase
                ? has_dead(segment) || wal__segment_run_may_lose_names(&job->blobs->log)
                : size < capacity &&

@@ -789,49 +789,6 @@ static enum wal_status check_former(struct wal_replica *replica, uint32_t stream
                : status;
 }
 
-/* A list of names in index/. */
-struct names {
-    struct wal__buf text; /* WAL__PATH_MAX bytes each */
-    const struct wal__env *env;
-};
-
-static enum wal_status add_name(void *ctx, const char *name)
-{
-    struct names *names = ctx;
-    char path[WAL__PATH_MAX];
-    int size = snprintf(path, sizeof(path), "%s/index/%s", names->env->root, name);
-
-    return size > 0 && size < (int)sizeof(path) ? wal__buf_append(&names->text, path, sizeof(path))
-                                                : WAL_ETOOBIG;
-}
-
-/* Removes what was derived from the log. Nothing makes it anew: no process writes to a replica but
- * this one, and those that search. */
-static enum wal_status clear_index(const struct wal_replica *replica, struct wal_error *error)
-{
-    const struct wal__io *io = replica->env.io;
-    struct names names = {.env = &replica->env};
-    char path[WAL__PATH_MAX];
-    enum wal_status status;
-    int err = 0;
-
-    wal__env_path(&replica->env, path, "index");
-    wal__buf_init(&names.text, replica->env.heap);
-    status = io->list(io->ctx, path, add_name, &names, &err);
-    for (size_t at = 0; at < names.text.size && status == WAL_OK; at += WAL__PATH_MAX) {
-        status = io->unlink(io->ctx, (const char *)names.text.data + at, &err);
-        status = status == WAL_ENOTFOUND ? WAL_OK : status;
-    }
-    if (status == WAL_OK && names.text.size > 0) {
-        status = io->sync_directory(io->ctx, path, &err);
-    }
-    wal__buf_deinit(&names.text);
-    return status == WAL_OK || status == WAL_ENOTFOUND
-               ? WAL_OK
-               : wal__fail_at(error, status, err, path, 0,
-                              "cannot remove what was derived from the log");
-}
-
 /* Verifies such a segment, and puts it in the place of those that it was made of; removes what was
  * derived from these. */
 static enum wal_status replace(struct wal_replica *replica, const struct wal__part_head *head,
@@ -852,7 +809,7 @@ static enum wal_status replace(struct wal_replica *replica, const struct wal__pa
         wal__segment_close(former);
     }
     if (status == WAL_OK) {
-        status = clear_index(replica, error);
+        status = wal__clear_index(&replica->env, error);
     }
     if (status == WAL_OK) {
         status = install(replica, head, bytes, header, error);

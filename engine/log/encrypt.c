@@ -36,7 +36,44 @@ void wal__keyring_destroy(struct wal__keyring *keyring)
     }
 }
 
-/* The rank of a data key, or the count. */
+static bool has_id(const struct wal__keyring_key *keys, uint32_t count, uint32_t id)
+{
+    bool has = false;
+
+    for (uint32_t i = 0; i < count; i++) {
+        has |= keys[i].id == id;
+    }
+    return has;
+}
+
+void wal__keyring_set(struct wal__keyring *keyring, const struct wal__keyring_key *keys,
+                      uint32_t count, const uint64_t plain_ids[2])
+{
+    const uint32_t room = WAL__DATA_KEYS_MAX - count;
+    uint32_t kept = 0;
+
+    WAL__ASSERT(count > 0 && count <= WAL__DATA_KEYS_MAX);
+    pthread_mutex_lock(&keyring->mutex);
+    /* Those that are not in KEYS any more are of segments that were replaced, and that slices may
+     * still point to. */
+    for (uint32_t i = 0; i < keyring->count && kept < room; i++) {
+        if (!has_id(keys, count, keyring->keys[i].id)) {
+            keyring->keys[kept++] = keyring->keys[i];
+        }
+    }
+    memcpy(keyring->keys + kept, keys, count * sizeof(keys[0]));
+    wal__secret_clear(keyring->keys + kept + count, (room - kept) * sizeof(keys[0]));
+    keyring->count = kept + count;
+    memcpy(keyring->plain_ids, plain_ids, sizeof(keyring->plain_ids));
+    pthread_mutex_unlock(&keyring->mutex);
+}
+
+enum wal_status wal__keyring_reload(struct wal__keyring *keyring, struct wal_error *error)
+{
+    return keyring == NULL || keyring->reload == NULL ? WAL_OK : keyring->reload(keyring, error);
+}
+
+/* The rank of a data key, or the count. Under the mutex. */
 static uint32_t find_key(const struct wal__keyring *keyring, uint32_t id)
 {
     uint32_t rank = 0;
@@ -45,6 +82,37 @@ static uint32_t find_key(const struct wal__keyring *keyring, uint32_t id)
         rank++;
     }
     return rank;
+}
+
+/* Locks the mutex, and finds a data key; one that is not known may have been made by another
+ * process. WAL_EKEY: there is none, and the mutex is not locked. */
+static enum wal_status lock_key(struct wal__keyring *keyring, uint32_t id, uint32_t *rank)
+{
+    enum wal_status status = WAL_OK;
+
+    pthread_mutex_lock(&keyring->mutex);
+    *rank = find_key(keyring, id);
+    if (*rank == keyring->count) {
+        pthread_mutex_unlock(&keyring->mutex);
+        status = wal__keyring_reload(keyring, NULL);
+        pthread_mutex_lock(&keyring->mutex);
+        *rank = find_key(keyring, id);
+    }
+    if (*rank < keyring->count) {
+        return WAL_OK;
+    }
+    pthread_mutex_unlock(&keyring->mutex);
+    return status == WAL_ENOMEM || status == WAL_EIO ? status : WAL_EKEY;
+}
+
+uint32_t wal__encrypt_newest_id(struct wal__keyring *keyring)
+{
+    uint32_t id;
+
+    pthread_mutex_lock(&keyring->mutex);
+    id = keyring->keys[keyring->count - 1].id;
+    pthread_mutex_unlock(&keyring->mutex);
+    return id;
 }
 
 static enum wal_status derive_segment_key(const struct wal__keyring *keyring,
@@ -65,17 +133,19 @@ static enum wal_status use_segment_key(struct wal__keyring *keyring, struct wal_
                                        const struct wal__segment_header *header)
 {
     const uint32_t place = (uint32_t)header->salt % WAL__SEGMENT_KEYS;
-    const uint32_t rank = find_key(keyring, header->key_id);
-    enum wal_status status = WAL_OK;
+    enum wal_status status;
+    enum wal__suite suite;
     struct wal__key key;
+    uint32_t rank;
 
     if (cipher->key_id == header->salt && cipher->key_id != 0) {
         return WAL_OK;
     }
-    if (rank == keyring->count) {
-        return WAL_EKEY;
+    status = lock_key(keyring, header->key_id, &rank);
+    if (status != WAL_OK) {
+        return status;
     }
-    pthread_mutex_lock(&keyring->mutex);
+    suite = keyring->keys[rank].suite;
     if (keyring->segments[place].salt != header->salt ||
         keyring->segments[place].id != header->id) {
         keyring->segments[place].salt = header->salt;
@@ -88,7 +158,7 @@ static enum wal_status use_segment_key(struct wal__keyring *keyring, struct wal_
     key = keyring->segments[place].key;
     pthread_mutex_unlock(&keyring->mutex);
     if (status == WAL_OK) {
-        status = wal__cipher_set_key(cipher, keyring->keys[rank].suite, &key);
+        status = wal__cipher_set_key(cipher, suite, &key);
     }
     if (status == WAL_OK) {
         cipher->key_id = header->salt;
@@ -97,14 +167,35 @@ static enum wal_status use_segment_key(struct wal__keyring *keyring, struct wal_
     return status;
 }
 
-void wal__encrypt_header(const struct wal__keyring *keyring, struct wal__segment_header *header)
+void wal__encrypt_header(struct wal__keyring *keyring, struct wal__segment_header *header)
 {
     header->features.incompat &= ~WAL__INCOMPAT_ENCRYPTED;
     header->key_id = 0;
     if (keyring != NULL) {
         header->features.incompat |= WAL__INCOMPAT_ENCRYPTED;
-        header->key_id = keyring->keys[keyring->count - 1].id;
+        header->key_id = wal__encrypt_newest_id(keyring);
     }
+}
+
+bool wal__encrypt_is_current(struct wal__keyring *keyring, const struct wal__segment_header *header)
+{
+    return keyring == NULL ? !wal__segment_is_encrypted(header)
+                           : wal__segment_is_encrypted(header) &&
+                                 header->key_id == wal__encrypt_newest_id(keyring);
+}
+
+bool wal__encrypt_may_be_plain(struct wal__keyring *keyring,
+                               const struct wal__segment_header *header)
+{
+    bool may;
+
+    if (keyring == NULL || wal__segment_is_encrypted(header)) {
+        return false;
+    }
+    pthread_mutex_lock(&keyring->mutex);
+    may = header->id <= keyring->plain_ids[header->class == WAL__CLASS_PACK];
+    pthread_mutex_unlock(&keyring->mutex);
+    return may;
 }
 
 /* --- frames ------------------------------------------------------------- */
@@ -241,33 +332,36 @@ uint64_t wal__encrypted_size(uint64_t size, uint64_t page_size)
 }
 
 /* Sets the key of the file with this header, and binds header and name. */
-static enum wal_status use_file_key(const struct wal__keyring *keyring, const char *name,
+static enum wal_status use_file_key(struct wal__keyring *keyring, const char *name,
                                     const uint8_t *header, struct wal__cipher *cipher,
                                     struct wal__key *bound)
 {
-    const uint32_t rank = find_key(keyring, wal__get32(header + FILE_KEY_ID));
     uint8_t info[16 + 16 + 16] = "agentwal file";
     uint8_t text[FILE_HEADER_SIZE + WAL__FILE_NAME_MAX];
     const size_t size = strlen(name);
+    enum wal__suite suite;
     struct wal__key key;
-    enum wal_status status;
+    uint32_t rank;
+    enum wal_status status = lock_key(keyring, wal__get32(header + FILE_KEY_ID), &rank);
 
     WAL__ASSERT(size <= WAL__FILE_NAME_MAX);
-    if (rank == keyring->count) {
-        return WAL_EKEY;
+    if (status != WAL_OK) {
+        return status == WAL_EKEY ? WAL_ECORRUPT : status; /* its key ended with a compaction */
     }
     memcpy(info + 16, keyring->uuid, 16);
     memcpy(info + 32, header + FILE_SALT, 16);
+    suite = keyring->keys[rank].suite;
     memcpy(text, header, FILE_HEADER_SIZE);
     memcpy(text + FILE_HEADER_SIZE, name, size);
     status =
         wal__key_derive(&keyring->keys[rank].key, (struct wal__span){info, sizeof(info)}, &key);
+    pthread_mutex_unlock(&keyring->mutex);
     if (status == WAL_OK) {
         status =
             wal__key_mac(&key, (struct wal__span){text, FILE_HEADER_SIZE + size}, bound->bytes);
     }
     if (status == WAL_OK) {
-        status = wal__cipher_set_key(cipher, keyring->keys[rank].suite, &key);
+        status = wal__cipher_set_key(cipher, suite, &key);
     }
     wal__secret_clear(&key, sizeof(key));
     return status;
@@ -297,7 +391,7 @@ enum wal_status wal__encrypt_pages(struct wal__keyring *keyring, const char *nam
 
     memset(out, 0, FILE_HEADER_SIZE);
     memcpy(out, file_magic, sizeof(file_magic));
-    wal__put32(out + FILE_KEY_ID, keyring->keys[keyring->count - 1].id);
+    wal__put32(out + FILE_KEY_ID, wal__encrypt_newest_id(keyring));
     io->random(io->ctx, out + FILE_SALT, 16);
     wal__put64(out + FILE_SIZE, in.size);
     wal__put64(out + FILE_PAGE_SIZE, page_size);

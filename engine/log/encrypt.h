@@ -18,18 +18,24 @@
 /* Keys of segments that were derived before. */
 enum { WAL__SEGMENT_KEYS = 64 };
 
+struct wal__keyring_key {
+    uint32_t id;
+    enum wal__suite suite;
+    struct wal__key key;
+};
+
 struct wal__keyring {
     const struct wal__io *io;
     uint8_t uuid[16];
     struct wal__key store_key;
+    /* Reads KEYS of the store of `env`, which outlives the keyring, and sets what it has
+     * (wal__keyring_set). */
+    enum wal_status (*reload)(struct wal__keyring *keyring, struct wal_error *error);
+    const struct wal__env *env;
+    pthread_mutex_t mutex; /* of what follows */
     uint64_t plain_ids[2]; /* as in KEYS */
     uint32_t count;
-    struct {
-        uint32_t id;
-        enum wal__suite suite;
-        struct wal__key key;
-    } keys[WAL__DATA_KEYS_MAX]; /* ascending by id: the last one is for what is new */
-    pthread_mutex_t mutex;      /* of what follows */
+    struct wal__keyring_key keys[WAL__DATA_KEYS_MAX]; /* the last one is for what is new */
     struct {
         uint64_t salt;
         uint64_t id;
@@ -42,7 +48,17 @@ struct wal__keyring {
 
 /* Marks a new segment, or one that replaces others, as encrypted by the newest key. keyring may be
  * null: the header is then of a segment that is not encrypted. */
-void wal__encrypt_header(const struct wal__keyring *keyring, struct wal__segment_header *header);
+void wal__encrypt_header(struct wal__keyring *keyring, struct wal__segment_header *header);
+
+/* The id of the data key for what is new. */
+uint32_t wal__encrypt_newest_id(struct wal__keyring *keyring);
+/* Whether a new segment would be encrypted by the same key, or both are not. */
+bool wal__encrypt_is_current(struct wal__keyring *keyring,
+                             const struct wal__segment_header *header);
+
+/* Whether a segment which is not encrypted may be of the time before the store was. */
+bool wal__encrypt_may_be_plain(struct wal__keyring *keyring,
+                               const struct wal__segment_header *header);
 
 /* Bytes that encryption adds to each frame of the segment. */
 static inline uint32_t wal__encrypt_overhead(const struct wal__segment_header *header)
@@ -60,7 +76,7 @@ static inline bool wal__encrypt_covers(const struct wal__segment_header *header,
  * Encrypts a frame of the segment. *frame and `payload` are as without encryption; on return *frame
  * is as stored, and its header, payload and padding are in out, which has room for
  * wal__frame_total_size(frame->stored_size + WAL__FRAME_CIPHER_SIZE). WAL_ENOMEM; WAL_EKEY: the
- * store has no such key.
+ * store has no such key, not even in KEYS as it is now.
  */
 enum wal_status wal__encrypt_frame(struct wal__keyring *keyring, struct wal__cipher *cipher,
                                    const struct wal__segment_header *header, uint64_t offset,
@@ -111,7 +127,8 @@ bool wal__file_is_encrypted(struct wal__span stored);
 /* Bytes of content of the encrypted file; 0: it is none, or cut. */
 uint64_t wal__decrypted_size(struct wal__span stored);
 /* Decrypts a file of this name to out, which has room for its content. WAL_ECORRUPT: it is not
- * authentic, of another name or store, or not encrypted; WAL_EKEY, WAL_ENOMEM. */
+ * authentic, of another name or store, by a data key that was removed, or not encrypted;
+ * WAL_ENOMEM. */
 enum wal_status wal__decrypt_file(struct wal__keyring *keyring, const char *name,
                                   struct wal__span stored, uint8_t *out) WAL_MUST_USE;
 
@@ -124,8 +141,8 @@ struct wal__encrypted_file {
     struct wal__key bound; /* what its tags authenticate with each page */
 };
 
-/* Begins to read a file of this name. WAL_ECORRUPT: it is not an encrypted file, or is cut;
- * WAL_EKEY, WAL_ENOMEM. deinit also after a failure. */
+/* Begins to read a file of this name. WAL_ECORRUPT: it is not an encrypted file, is cut, or
+ * by a data key that was removed; WAL_ENOMEM. deinit also after a failure. */
 enum wal_status wal__encrypted_file_init(struct wal__encrypted_file *file,
                                          struct wal__keyring *keyring, const char *name,
                                          struct wal__span stored) WAL_MUST_USE;
@@ -138,6 +155,12 @@ enum wal_status wal__encrypted_file_read(struct wal__encrypted_file *file, uint6
 /* The keyring's memory, which is neither swapped nor in core files; cleared when it is freed. NULL
  * without memory. */
 struct wal__keyring *wal__keyring_create(const struct wal__io *io, const uint8_t uuid[16]);
+/* Sets the data keys, ascending by id, and what of the store may be not encrypted. */
+void wal__keyring_set(struct wal__keyring *keyring, const struct wal__keyring_key *keys,
+                      uint32_t count, const uint64_t plain_ids[2]);
+/* Reads KEYS again, which another process may have changed; keyring may be null. */
+enum wal_status wal__keyring_reload(struct wal__keyring *keyring,
+                                    struct wal_error *error) WAL_MUST_USE;
 /* keyring may be null. */
 void wal__keyring_destroy(struct wal__keyring *keyring);
 

@@ -256,7 +256,10 @@ static enum wal_status heal(struct wal__log *log, struct wal_error *error)
     if (status != WAL_OK) {
         goto done;
     }
-    wal__prealloc_next_header(log, &healing.copy.header);
+    status = wal__prealloc_next_header(log, &healing.copy.header, error);
+    if (status != WAL_OK) {
+        goto done;
+    }
     status = copy_tail(&healing, durable, written);
     if (status != WAL_OK) {
         /* The next first opener recovers the log by the decision table. */

@@ -286,8 +286,8 @@ enum wal_status wal__log_reserve(struct wal__log *log,
                                  const struct wal__log_reservation *reservation,
                                  struct wal_error *error) WAL_MUST_USE;
 
-/* Ends the tail segment and begins a small one, unless the tail holds no record and nothing is
- * after its end. As wal__log_reserve. */
+/* Ends the tail segment and begins a small one, unless the tail holds no record, nothing is after
+ * its end, and it is encrypted by the newest key. As wal__log_reserve. */
 enum wal_status wal__log_rotate(struct wal__log *log, struct wal_error *error) WAL_MUST_USE;
 
 /*

@@ -111,7 +111,8 @@ static uint64_t usable_capacity(const struct wal__log *log, uint64_t id)
         return 0;
     }
     if (!segment->has_open && segment->header.version == WAL__FORMAT_VERSION &&
-        segment->header.group_align == log->group_align && is_uninitialised(segment)) {
+        segment->header.group_align == log->group_align &&
+        wal__encrypt_is_current(log->env->keyring, &segment->header) && is_uninitialised(segment)) {
         capacity = segment->header.capacity;
     }
     wal__segment_close(segment);
@@ -297,6 +298,27 @@ static enum wal_status make_as_large_as_fits(struct wal__log *log, uint64_t id, 
     return status;
 }
 
+/* Reads which data key is the newest one, under the append lock. A process that makes one rotates
+ * both logs afterwards; a compaction rotates both before it removes those that nothing uses. The
+ * first segment of a key is begun once the name of KEYS is durable: the process that made the key
+ * may have died before that. */
+static enum wal_status refresh_keys(const struct wal__log *log, struct wal_error *error)
+{
+    const struct wal__io *io = log->env->io;
+    enum wal_status status = wal__keyring_reload(log->env->keyring, error);
+    int err = 0;
+
+    WAL__ASSERT(log->append_lock_held);
+    if (status != WAL_OK || log->tail_segment == NULL ||
+        wal__encrypt_is_current(log->env->keyring, &log->tail_segment->header)) {
+        return status;
+    }
+    status = io->sync_directory(io->ctx, log->env->root, &err);
+    return status == WAL_OK ? WAL_OK
+                            : wal__fail_at(error, status, err, log->env->root, 0,
+                                           "cannot make the keys of the store durable");
+}
+
 /* Returns the id of a segment of at least `needed` bytes that can be begun: the preallocated one,
  * or one made now without zeroing, since a writer waits. is_small: always the latter, as small as
  * it can be; then wal__prealloc_remove_leftovers removes the preallocated one. With append and
@@ -306,9 +328,11 @@ static enum wal_status obtain_segment(struct wal__log *log, uint64_t needed, boo
 {
     uint64_t tail = log->tail_segment == NULL ? 0 : log->tail_segment->id;
     uint64_t capacity = is_small ? least_capacity(needed) : next_capacity(log, needed);
-    enum wal_status status;
+    enum wal_status status = refresh_keys(log, error);
 
-    WAL__ASSERT(log->append_lock_held);
+    if (status != WAL_OK) {
+        return status;
+    }
     if (!is_small && log->highest_id > tail && usable_capacity(log, log->highest_id) >= needed) {
         *id = log->highest_id;
         status = renew_name(log, *id, error);
@@ -320,12 +344,16 @@ static enum wal_status obtain_segment(struct wal__log *log, uint64_t needed, boo
     return status;
 }
 
-void wal__prealloc_next_header(const struct wal__log *log, struct wal__segment_header *header)
+enum wal_status wal__prealloc_next_header(const struct wal__log *log,
+                                          struct wal__segment_header *header,
+                                          struct wal_error *error)
 {
     uint64_t live = wal__log_newest_id(log);
     uint64_t id = next_id(log);
+    enum wal_status status = refresh_keys(log, error);
 
     fill_header(log, id > live ? id : live + 1, header);
+    return status;
 }
 
 /* --- ahead of its need -------------------------------------------------- */
@@ -879,6 +907,7 @@ enum wal_status wal__log_rotate(struct wal__log *log, struct wal_error *error)
 
     WAL__ASSERT(log->append_lock_held && !log->append_lock_retained);
     if (tail == NULL || (log->last_sequence == tail->open.last_sequence &&
+                         wal__encrypt_is_current(log->env->keyring, &tail->header) &&
                          !wal__segment_has_rest(tail, atomic_load(&tail->end)))) {
         return WAL_OK;
     }

@@ -47,8 +47,11 @@ void wal__prealloc_remove_excess(struct wal__log *log);
 void wal__prealloc_punch(const struct wal__log *log, struct wal__segment *segment, uint64_t from,
                          uint64_t to);
 
-/* Fills the header of a segment above all others, without a capacity. With the append lock. */
-void wal__prealloc_next_header(const struct wal__log *log, struct wal__segment_header *header);
+/* Fills the header of a segment above all others, without a capacity. With the append lock. The
+ * errors of reading KEYS. */
+enum wal_status wal__prealloc_next_header(const struct wal__log *log,
+                                          struct wal__segment_header *header,
+                                          struct wal_error *error) WAL_MUST_USE;
 
 /* Once segment `id`, which follows `previous`, is durable: removes segments between them. They were
  * preallocated, or processes that died began them or healed to them. Their ids are not used again:

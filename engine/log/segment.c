@@ -62,14 +62,6 @@ static enum wal_status fail_segment(const struct wal__segment *segment, enum wal
                         segment->id, why);
 }
 
-/* Whether the segment is of the time before the store was encrypted. */
-static bool may_be_plain(const struct wal__keyring *keyring,
-                         const struct wal__segment_header *header)
-{
-    return keyring != NULL && !wal__segment_is_encrypted(header) &&
-           header->id <= keyring->plain_ids[header->class == WAL__CLASS_PACK];
-}
-
 /* Decodes the header and checks it against store, class, id and file size. */
 static enum wal_status check_header(struct wal__segment *segment, const uint8_t *bytes,
                                     const uint8_t uuid[16], uint32_t class, uint64_t file_size,
@@ -103,7 +95,7 @@ static enum wal_status check_header(struct wal__segment *segment, const uint8_t 
     }
     if (!segment->env->is_locked &&
         wal__segment_is_encrypted(header) != (segment->env->keyring != NULL) &&
-        !may_be_plain(segment->env->keyring, header)) {
+        !wal__encrypt_may_be_plain(segment->env->keyring, header)) {
         return fail_segment(segment, WAL_ECORRUPT, 20,
                             wal__segment_is_encrypted(header)
                                 ? "it is encrypted, and the store is not"

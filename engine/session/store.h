@@ -22,4 +22,9 @@ enum wal_status wal__store_migrate(const char *path, const struct wal_open_optio
                                    struct wal_migrate_result *result,
                                    struct wal_error *error) WAL_MUST_USE;
 
+/* As wal_store_encrypt, on this heap and this io. In keys.c. */
+enum wal_status wal__store_encrypt(const char *path, const struct wal_open_options *options,
+                                   const struct wal__heap *heap, const struct wal__io *io,
+                                   struct wal_error *error) WAL_MUST_USE;
+
 #endif

@@ -632,7 +632,9 @@ static enum wal_status check_loss(const struct wal__blob_store *blobs, bool stri
 
 static void force_rotation(struct wal__log *log)
 {
-    if (log->newest_segment_lost && log->tail_segment != NULL && !log->env->read_only) {
+    if (log->tail_segment != NULL && !log->env->read_only &&
+        (log->newest_segment_lost ||
+         wal__encrypt_may_be_plain(log->env->keyring, &log->tail_segment->header))) {
         log->must_rotate = true;
         atomic_store(&log->shared->closed_segment_id, log->tail_segment->id);
     }

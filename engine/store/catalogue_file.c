@@ -9,6 +9,7 @@
  * Invariant: a fold's position is the end of a segment that has a successor: it is durable, and
  * healing never cuts it. The image has all of that segment and nothing after it.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "engine/base/error.h"
@@ -509,4 +510,47 @@ void wal__core_fold_at_segment_end(struct wal__core *core, const struct wal__seg
     } else {
         fold_inline(core);
     }
+}
+
+/* --- all derived files ---------------------------------------------------- */
+
+/* A list of names in index/. */
+struct names {
+    struct wal__buf text; /* WAL__PATH_MAX bytes each */
+    const struct wal__env *env;
+};
+
+static enum wal_status add_name(void *ctx, const char *name)
+{
+    struct names *names = ctx;
+    char path[WAL__PATH_MAX];
+    int size = snprintf(path, sizeof(path), "%s/index/%s", names->env->root, name);
+
+    return size > 0 && size < (int)sizeof(path) ? wal__buf_append(&names->text, path, sizeof(path))
+                                                : WAL_ETOOBIG;
+}
+
+enum wal_status wal__clear_index(const struct wal__env *env, struct wal_error *error)
+{
+    const struct wal__io *io = env->io;
+    struct names names = {.env = env};
+    char path[WAL__PATH_MAX];
+    enum wal_status status;
+    int err = 0;
+
+    wal__env_path(env, path, "index");
+    wal__buf_init(&names.text, env->heap);
+    status = io->list(io->ctx, path, add_name, &names, &err);
+    for (size_t at = 0; at < names.text.size && status == WAL_OK; at += WAL__PATH_MAX) {
+        status = io->unlink(io->ctx, (const char *)names.text.data + at, &err);
+        status = status == WAL_ENOTFOUND ? WAL_OK : status;
+    }
+    if (status == WAL_OK && names.text.size > 0) {
+        status = io->sync_directory(io->ctx, path, &err);
+    }
+    wal__buf_deinit(&names.text);
+    return status == WAL_OK || status == WAL_ENOTFOUND
+               ? WAL_OK
+               : wal__fail_at(error, status, err, path, 0,
+                              "cannot remove what was derived from the log");
 }

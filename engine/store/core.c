@@ -349,13 +349,15 @@ static enum wal_status prealloc_first_segment(struct wal__core *core, struct wal
     return wal__prealloc_create(&core->log, &job, 0, error);
 }
 
-/* Frames of this version are not written to a segment of an older version. */
+/* Frames of this version are not written to a segment of an older version, and those of an
+ * encrypted store to none that is not encrypted. */
 static void rotate_outdated_tail(struct wal__core *core)
 {
     struct wal__log *log = &core->log;
 
     if (log->tail_segment != NULL && !core->env.read_only &&
-        log->tail_segment->header.version < WAL__FORMAT_VERSION) {
+        (log->tail_segment->header.version < WAL__FORMAT_VERSION ||
+         wal__encrypt_may_be_plain(core->env.keyring, &log->tail_segment->header))) {
         log->must_rotate = true;
         atomic_store(&log->shared->closed_segment_id, log->tail_segment->id);
     }

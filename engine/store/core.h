@@ -311,6 +311,9 @@ void wal__core_remove_partial_catalogue(struct wal__core *core);
  * WAL_EIO. */
 enum wal_status wal__core_drop_catalogue(struct wal__core *core,
                                          struct wal_error *error) WAL_MUST_USE;
+/* Removes everything in index/, which is derived from the log; what another process makes meanwhile
+ * may stay. WAL_EIO, WAL_ENOMEM. */
+enum wal_status wal__clear_index(const struct wal__env *env, struct wal_error *error) WAL_MUST_USE;
 /* Writes a catalogue file. deadline: the monotonic time in nanoseconds at which it is given up, of
  * a process that is alone in the store; 0: when the store is closing. WAL_EBUSY: it was given up,
  * or the file is of a later compaction; WAL_EEXISTS: another process, or thread, writes one.

@@ -192,6 +192,40 @@ enum wal_status wal__keys_read_copy(const struct wal__env *env, uint8_t out[WAL_
     return status;
 }
 
+/* Checks what the store key authenticates, which its MAC follows. */
+static enum wal_status check_mac(const struct wal__env *env, const struct wal__key *store_key,
+                                 struct wal__span bytes, struct wal_error *error)
+{
+    uint8_t expected[WAL__KEYS_MAC_SIZE];
+    char path[WAL__PATH_MAX];
+
+    if (mac_of(store_key, bytes, expected) != WAL_OK) {
+        return wal__no_memory(error);
+    }
+    if (wal__secret_equal(expected, bytes.data + bytes.size, sizeof(expected))) {
+        return WAL_OK;
+    }
+    wal__env_path(env, path, "KEYS");
+    return wal__fail_at(error, WAL_ECORRUPT, 0, path, 0,
+                        "the file of keys was changed by something else than this library");
+}
+
+/* Reads KEYS of the store of the keyring. */
+static enum wal_status read_own(const struct wal__env *env, const struct wal__keyring *keyring,
+                                struct wal__keys_file *file, struct wal_error *error)
+{
+    uint8_t bytes[WAL__KEYS_SIZE];
+    const uint8_t *copy;
+    size_t size;
+    enum wal_status status = read_bytes(env, bytes, error);
+
+    if (status == WAL_OK) {
+        status = decode(env, bytes, file, &copy, &size, error);
+    }
+    return status == WAL_OK ? check_mac(env, &keyring->store_key, span_of(copy, size), error)
+                            : status;
+}
+
 static enum wal_status write_file(const struct wal__env *env, const uint8_t bytes[WAL__KEYS_SIZE],
                                   int *err)
 {
@@ -256,23 +290,14 @@ static enum wal_status replace(const struct wal__env *env, struct wal__keys_file
 
 /* --- slots and data keys -------------------------------------------------- */
 
-/* Appends a slot in which the key opens the store. */
-static enum wal_status add_slot(const struct wal__env *env, const struct wal__key *store_key,
-                                const struct wal_key *given, struct wal__keys_file *file)
+/* Makes the key of a new slot, which takes long for a passphrase. */
+static enum wal_status begin_slot(const struct wal__io *io, const struct wal_key *given,
+                                  struct wal__new_slot *made)
 {
-    const struct wal__io *io = env->io;
-    struct wal__key_slot *slot = &file->slots[file->slot_count];
-    uint8_t bound[WAL__KEY_BOUND_MAX];
-    struct wal__key key;
-    enum wal_status status;
-    uint32_t id = 1;
+    struct wal__key_slot *slot = &made->slot;
 
-    for (uint32_t i = 0; i < file->slot_count; i++) {
-        id = file->slots[i].id >= id ? file->slots[i].id + 1 : id;
-    }
     memset(slot, 0, sizeof(*slot));
     slot->kind = given->kind;
-    slot->id = id;
     slot->created_ms = io->now_ms(io->ctx);
     if (slot->kind == WAL__KEY_SLOT_PASSPHRASE) {
         slot->log2_n = SCRYPT_LOG2_N;
@@ -283,41 +308,90 @@ static enum wal_status add_slot(const struct wal__env *env, const struct wal__ke
         memcpy(slot->label, given->label.data, given->label.size);
     }
     io->random(io->ctx, slot->salt, sizeof(slot->salt));
-    status = slot_key(slot, given, &key);
-    if (status == WAL_OK) {
-        const size_t size = wal__key_slot_bound(file->uuid, slot, bound);
+    return slot_key(slot, given, &made->key);
+}
 
-        status = wrap(io, &key, span_of(bound, size), store_key, &slot->key);
+/* Appends the slot to the file, with the store key in it. Clears the key. */
+static enum wal_status add_slot(const struct wal__io *io, const struct wal__key *store_key,
+                                struct wal__new_slot *made, struct wal__keys_file *file)
+{
+    struct wal__key_slot *slot = &file->slots[file->slot_count];
+    uint8_t bound[WAL__KEY_BOUND_MAX];
+    enum wal_status status;
+    size_t size;
+
+    WAL__ASSERT(file->slot_count < WAL__KEY_SLOTS_MAX);
+    made->slot.id = 1;
+    for (uint32_t i = 0; i < file->slot_count; i++) {
+        if (file->slots[i].id >= made->slot.id) {
+            made->slot.id = file->slots[i].id + 1;
+        }
     }
-    wal__secret_clear(&key, sizeof(key));
+    *slot = made->slot;
+    size = wal__key_slot_bound(file->uuid, slot, bound);
+    status = wrap(io, &made->key, span_of(bound, size), store_key, &slot->key);
+    wal__secret_clear(made, sizeof(*made));
     file->slot_count += status == WAL_OK;
     return status;
 }
 
-/* Appends a data key to the file and the keyring. */
-static enum wal_status add_data_key(const struct wal__env *env, struct wal__keyring *keyring,
+/* Appends a data key to the file. */
+static enum wal_status add_data_key(const struct wal__env *env, const struct wal__key *store_key,
                                     struct wal__keys_file *file)
 {
     const struct wal__io *io = env->io;
     struct wal__data_key *added = &file->keys[file->key_count];
     uint8_t bound[WAL__KEY_BOUND_MAX];
-    struct wal__key *key = &keyring->keys[keyring->count].key;
     enum wal_status status;
+    struct wal__key key;
     size_t size;
 
-    WAL__ASSERT(file->key_count == keyring->count && file->key_count < WAL__DATA_KEYS_MAX);
+    WAL__ASSERT(file->key_count < WAL__DATA_KEYS_MAX);
     memset(added, 0, sizeof(*added));
     added->id = file->key_count == 0 ? 1 : file->keys[file->key_count - 1].id + 1;
     added->suite = wal__suite_choose(io);
     added->created_ms = io->now_ms(io->ctx);
-    io->random(io->ctx, key->bytes, sizeof(key->bytes));
+    io->random(io->ctx, key.bytes, sizeof(key.bytes));
     size = wal__data_key_bound(file->uuid, added, bound);
-    status = wrap(io, &keyring->store_key, span_of(bound, size), key, &added->key);
+    status = wrap(io, store_key, span_of(bound, size), &key, &added->key);
+    wal__secret_clear(&key, sizeof(key));
+    file->key_count += status == WAL_OK;
+    return status;
+}
+
+/* Opens the data keys of the file for the keyring, whose store key is set. */
+static enum wal_status open_data_keys(const struct wal__keys_file *file,
+                                      struct wal__keyring *keyring)
+{
+    struct wal__keyring_key keys[WAL__DATA_KEYS_MAX];
+    enum wal_status status = WAL_OK;
+
+    for (uint32_t i = 0; i < file->key_count && status == WAL_OK; i++) {
+        uint8_t bound[WAL__KEY_BOUND_MAX];
+        const size_t size = wal__data_key_bound(file->uuid, &file->keys[i], bound);
+
+        keys[i].id = file->keys[i].id;
+        keys[i].suite = file->keys[i].suite;
+        status =
+            unwrap(&keyring->store_key, span_of(bound, size), &file->keys[i].key, &keys[i].key);
+    }
     if (status == WAL_OK) {
-        keyring->keys[keyring->count].id = added->id;
-        keyring->keys[keyring->count].suite = added->suite;
-        file->key_count++;
-        keyring->count++;
+        wal__keyring_set(keyring, keys, file->key_count, file->plain_ids);
+    }
+    wal__secret_clear(keys, sizeof(keys));
+    return status;
+}
+
+static enum wal_status reload(struct wal__keyring *keyring, struct wal_error *error)
+{
+    struct wal__keys_file file;
+    enum wal_status status = read_own(keyring->env, keyring, &file, error);
+
+    if (status == WAL_OK) {
+        status = open_data_keys(&file, keyring);
+        return status == WAL_OK
+                   ? status
+                   : wal__fail(error, status, "cannot open the data keys of the store");
     }
     return status;
 }
@@ -329,16 +403,20 @@ enum wal_status wal__keys_create(const struct wal__env *env, const uint8_t uuid[
     struct wal__keyring *made = wal__keyring_create(env->io, uuid);
     struct wal__keys_file file = {.slot_count = 0};
     enum wal_status status = WAL_OK;
+    struct wal__new_slot slot;
 
     if (made == NULL) {
         return wal__no_memory(error);
     }
+    made->env = env;
+    made->reload = reload;
     memcpy(file.uuid, uuid, sizeof(file.uuid));
     memcpy(file.plain_ids, plain_ids, sizeof(file.plain_ids));
-    memcpy(made->plain_ids, plain_ids, sizeof(made->plain_ids));
     env->io->random(env->io->ctx, made->store_key.bytes, sizeof(made->store_key.bytes));
-    if (add_slot(env, &made->store_key, key, &file) != WAL_OK ||
-        add_data_key(env, made, &file) != WAL_OK) {
+    if (begin_slot(env->io, key, &slot) != WAL_OK ||
+        add_slot(env->io, &made->store_key, &slot, &file) != WAL_OK ||
+        add_data_key(env, &made->store_key, &file) != WAL_OK ||
+        open_data_keys(&file, made) != WAL_OK) {
         status = wal__no_memory(error);
     }
     if (status == WAL_OK) {
@@ -379,30 +457,11 @@ static enum wal_status open_slots(const struct wal__keys_file *file, const struc
     return status;
 }
 
-static enum wal_status open_data_keys(const struct wal__keys_file *file,
-                                      struct wal__keyring *keyring)
-{
-    enum wal_status status = WAL_OK;
-
-    for (uint32_t i = 0; i < file->key_count && status == WAL_OK; i++) {
-        uint8_t bound[WAL__KEY_BOUND_MAX];
-        const size_t size = wal__data_key_bound(file->uuid, &file->keys[i], bound);
-
-        keyring->keys[i].id = file->keys[i].id;
-        keyring->keys[i].suite = file->keys[i].suite;
-        status = unwrap(&keyring->store_key, span_of(bound, size), &file->keys[i].key,
-                        &keyring->keys[i].key);
-        keyring->count = i + 1;
-    }
-    return status;
-}
-
 /* Opens what was decoded from the bytes, which their MAC follows. */
 static enum wal_status open_file(const struct wal__keys_file *file, const struct wal_key *key,
                                  struct wal__span authenticated, struct wal__keyring *keyring,
                                  const char *path, struct wal_error *error)
 {
-    uint8_t expected[WAL__KEYS_MAC_SIZE];
     enum wal_status status = open_slots(file, key, &keyring->store_key);
 
     if (status == WAL_ECORRUPT) {
@@ -410,21 +469,14 @@ static enum wal_status open_file(const struct wal__keys_file *file, const struct
                             "this %s is none of those that open the store",
                             key->kind == WAL_KEY_PASSPHRASE ? "passphrase" : "key");
     }
-    if (status == WAL_OK) {
-        status = mac_of(&keyring->store_key, authenticated, expected);
+    if (status != WAL_OK) {
+        return wal__no_memory(error);
     }
-    if (status == WAL_OK &&
-        !wal__secret_equal(expected, authenticated.data + authenticated.size, sizeof(expected))) {
-        status = WAL_ECORRUPT;
+    status = check_mac(keyring->env, &keyring->store_key, authenticated, error);
+    if (status == WAL_OK && open_data_keys(file, keyring) != WAL_OK) {
+        status = wal__no_memory(error); /* the MAC covers them */
     }
-    if (status == WAL_OK) {
-        status = open_data_keys(file, keyring);
-    }
-    if (status == WAL_ECORRUPT) {
-        return wal__fail_at(error, status, 0, path, 0,
-                            "the file of keys was changed by something else than this library");
-    }
-    return status == WAL_OK ? WAL_OK : wal__no_memory(error);
+    return status;
 }
 
 enum wal_status wal__keys_open(const struct wal__env *env, const uint8_t uuid[16],
@@ -457,7 +509,8 @@ enum wal_status wal__keys_open(const struct wal__env *env, const uint8_t uuid[16
     if (opened == NULL) {
         return wal__no_memory(error);
     }
-    memcpy(opened->plain_ids, file.plain_ids, sizeof(opened->plain_ids));
+    opened->env = env;
+    opened->reload = reload;
     status = open_file(&file, key, span_of(copy, size), opened, path, error);
     if (status != WAL_OK) {
         wal__keyring_destroy(opened);
@@ -469,31 +522,37 @@ enum wal_status wal__keys_open(const struct wal__env *env, const uint8_t uuid[16
 
 /* --- changing ------------------------------------------------------------- */
 
-enum wal_status wal__keys_add(const struct wal__env *env, const struct wal__keyring *keyring,
-                              const struct wal_key *key, uint32_t *id, struct wal_error *error)
+enum wal_status wal__keys_begin_add(const struct wal__env *env, const struct wal_key *key,
+                                    struct wal__new_slot *slot, struct wal_error *error)
+{
+    return begin_slot(env->io, key, slot) == WAL_OK ? WAL_OK : wal__no_memory(error);
+}
+
+enum wal_status wal__keys_add(struct wal__keyring *keyring, struct wal__new_slot *slot,
+                              uint32_t *id, struct wal_error *error)
 {
     struct wal__keys_file file;
-    enum wal_status status = wal__keys_read(env, &file, error);
+    enum wal_status status = read_own(keyring->env, keyring, &file, error);
 
     if (status == WAL_OK && file.slot_count == WAL__KEY_SLOTS_MAX) {
         status = wal__fail(error, WAL_ELIMIT, "the store has %d keys: remove one first",
                            (int)WAL__KEY_SLOTS_MAX);
     }
-    if (status == WAL_OK && add_slot(env, &keyring->store_key, key, &file) != WAL_OK) {
+    if (status == WAL_OK && add_slot(keyring->io, &keyring->store_key, slot, &file) != WAL_OK) {
         status = wal__no_memory(error);
     }
+    wal__secret_clear(slot, sizeof(*slot));
     if (status == WAL_OK) {
         *id = file.slots[file.slot_count - 1].id;
-        status = replace(env, &file, &keyring->store_key, error);
+        status = replace(keyring->env, &file, &keyring->store_key, error);
     }
     return status;
 }
 
-enum wal_status wal__keys_remove(const struct wal__env *env, const struct wal__keyring *keyring,
-                                 uint32_t id, struct wal_error *error)
+enum wal_status wal__keys_remove(struct wal__keyring *keyring, uint32_t id, struct wal_error *error)
 {
     struct wal__keys_file file;
-    enum wal_status status = wal__keys_read(env, &file, error);
+    enum wal_status status = read_own(keyring->env, keyring, &file, error);
     uint32_t rank = 0;
 
     if (status != WAL_OK) {
@@ -511,14 +570,13 @@ enum wal_status wal__keys_remove(const struct wal__env *env, const struct wal__k
     file.slot_count--;
     memmove(&file.slots[rank], &file.slots[rank + 1],
             (file.slot_count - rank) * sizeof(file.slots[0]));
-    return replace(env, &file, &keyring->store_key, error);
+    return replace(keyring->env, &file, &keyring->store_key, error);
 }
 
-enum wal_status wal__keys_rotate(const struct wal__env *env, struct wal__keyring *keyring,
-                                 struct wal_error *error)
+enum wal_status wal__keys_rotate(struct wal__keyring *keyring, struct wal_error *error)
 {
     struct wal__keys_file file;
-    enum wal_status status = wal__keys_read(env, &file, error);
+    enum wal_status status = read_own(keyring->env, keyring, &file, error);
 
     if (status == WAL_OK && file.key_count == WAL__DATA_KEYS_MAX) {
         status = wal__fail(error, WAL_ELIMIT,
@@ -526,8 +584,73 @@ enum wal_status wal__keys_rotate(const struct wal__env *env, struct wal__keyring
                            "encrypted by any more",
                            (int)WAL__DATA_KEYS_MAX);
     }
-    if (status == WAL_OK && add_data_key(env, keyring, &file) != WAL_OK) {
+    if (status == WAL_OK && add_data_key(keyring->env, &keyring->store_key, &file) != WAL_OK) {
         status = wal__no_memory(error);
     }
-    return status == WAL_OK ? replace(env, &file, &keyring->store_key, error) : status;
+    if (status == WAL_OK) {
+        status = replace(keyring->env, &file, &keyring->store_key, error);
+    }
+    /* Once it is durable: nothing is encrypted by a key that may be lost. */
+    if (status == WAL_OK && open_data_keys(&file, keyring) != WAL_OK) {
+        status = wal__no_memory(error);
+    }
+    return status;
+}
+
+void wal__keys_note_use(struct wal__keys_in_use *in_use, uint32_t stream,
+                        const struct wal__segment_header *header)
+{
+    if (!wal__segment_is_encrypted(header)) {
+        in_use->has_plain[stream] = true;
+        return;
+    }
+    for (uint32_t i = 0; i < in_use->count; i++) {
+        if (in_use->ids[i] == header->key_id) {
+            return;
+        }
+    }
+    if (in_use->count == WAL__DATA_KEYS_MAX) {
+        in_use->newest = 0; /* headers are damaged: keep all */
+    } else {
+        in_use->ids[in_use->count++] = header->key_id;
+    }
+}
+
+/* Whether a segment may need the data key. */
+static bool is_in_use(const struct wal__keys_in_use *in_use, uint32_t id)
+{
+    bool is_used = id >= in_use->newest;
+
+    for (uint32_t i = 0; i < in_use->count; i++) {
+        is_used |= in_use->ids[i] == id;
+    }
+    return is_used;
+}
+
+enum wal_status wal__keys_retire(struct wal__keyring *keyring,
+                                 const struct wal__keys_in_use *in_use, struct wal_error *error)
+{
+    struct wal__keys_file file;
+    enum wal_status status = read_own(keyring->env, keyring, &file, error);
+    uint32_t kept = 0;
+    bool changes = false;
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    for (uint32_t i = 0; i < file.key_count; i++) {
+        if (is_in_use(in_use, file.keys[i].id)) {
+            file.keys[kept++] = file.keys[i];
+        }
+    }
+    changes = kept != file.key_count;
+    file.key_count = kept;
+    for (int i = 0; i < 2; i++) {
+        changes |= file.plain_ids[i] != 0 && !in_use->has_plain[i];
+        file.plain_ids[i] = in_use->has_plain[i] ? file.plain_ids[i] : 0;
+    }
+    if (changes) {
+        status = replace(keyring->env, &file, &keyring->store_key, error);
+    }
+    return status;
 }

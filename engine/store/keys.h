@@ -40,15 +40,43 @@ enum wal_status wal__keys_read_copy(const struct wal__env *env, uint8_t out[WAL_
 enum wal_status wal__keys_write_copy(const struct wal__env *env, struct wal__span copy,
                                      struct wal_error *error) WAL_MUST_USE;
 
-/* Adds a key to those that open the store; *id is that of its slot. WAL_ELIMIT: there are 32. */
-enum wal_status wal__keys_add(const struct wal__env *env, const struct wal__keyring *keyring,
-                              const struct wal_key *key, uint32_t *id,
-                              struct wal_error *error) WAL_MUST_USE;
+/* A slot that is to be added; zeroed, or after wal__keys_add, it holds no secret. */
+struct wal__new_slot {
+    struct wal__key_slot slot;
+    struct wal__key key; /* that encrypts the store key in it */
+};
+
+/* Makes a slot of a key, without a lock: it takes a third of a second for a passphrase. */
+enum wal_status wal__keys_begin_add(const struct wal__env *env, const struct wal_key *key,
+                                    struct wal__new_slot *slot,
+                                    struct wal_error *error) WAL_MUST_USE;
+/* Adds it to those that open the store; *id is that of the slot. Clears *slot. WAL_ELIMIT: there
+ * are 32. */
+enum wal_status wal__keys_add(struct wal__keyring *keyring, struct wal__new_slot *slot,
+                              uint32_t *id, struct wal_error *error) WAL_MUST_USE;
 /* Removes a slot. WAL_ENOTFOUND; WAL_EINVAL: it is the last one. */
-enum wal_status wal__keys_remove(const struct wal__env *env, const struct wal__keyring *keyring,
-                                 uint32_t id, struct wal_error *error) WAL_MUST_USE;
+enum wal_status wal__keys_remove(struct wal__keyring *keyring, uint32_t id,
+                                 struct wal_error *error) WAL_MUST_USE;
 /* Makes a data key for what is written from now on. WAL_ELIMIT: there are 64. */
-enum wal_status wal__keys_rotate(const struct wal__env *env, struct wal__keyring *keyring,
+enum wal_status wal__keys_rotate(struct wal__keyring *keyring,
+                                 struct wal_error *error) WAL_MUST_USE;
+
+/* What the segments of a store need of KEYS. */
+struct wal__keys_in_use {
+    uint32_t newest; /* data key when the segments were listed: later segments have no older one */
+    uint32_t count;
+    uint32_t ids[WAL__DATA_KEYS_MAX]; /* of data keys */
+    bool has_plain[2];                /* log, pack: segments that are not encrypted */
+};
+
+/* Adds what a segment of the log, stream 0, or of the pack, 1, needs. */
+void wal__keys_note_use(struct wal__keys_in_use *in_use, uint32_t stream,
+                        const struct wal__segment_header *header);
+
+/* Removes the data keys that no segment needs any more, and the permission for segments that are
+ * not encrypted where there are none. */
+enum wal_status wal__keys_retire(struct wal__keyring *keyring,
+                                 const struct wal__keys_in_use *in_use,
                                  struct wal_error *error) WAL_MUST_USE;
 
 #endif

@@ -217,6 +217,15 @@ void wal__system_secret_free(void *at, size_t size)
     (void)munmap(at, size);
 }
 
+ssize_t wal__system_keyring_read(const char *name, void *out, size_t room)
+{
+    (void)name;
+    (void)out;
+    (void)room;
+    errno = ENOTSUP;
+    return -1;
+}
+
 /* --- clocks and random bytes -------------------------------------------- */
 
 int64_t wal__system_clock_ns(enum wal__system_clock clock)

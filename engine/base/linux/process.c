@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
+#include <linux/keyctl.h>
 #include <locale.h>
 #include <pthread.h>
 #include <sched.h>
@@ -375,6 +376,17 @@ void *wal__system_secret_alloc(size_t size)
 void wal__system_secret_free(void *at, size_t size)
 {
     (void)munmap(at, size);
+}
+
+ssize_t wal__system_keyring_read(const char *name, void *out, size_t room)
+{
+    static const int rings[] = {KEY_SPEC_SESSION_KEYRING, KEY_SPEC_USER_KEYRING};
+    long key = -1;
+
+    for (size_t i = 0; i < sizeof(rings) / sizeof(rings[0]) && key < 0; i++) {
+        key = syscall(SYS_keyctl, KEYCTL_SEARCH, rings[i], "user", name, 0);
+    }
+    return key < 0 ? -1 : syscall(SYS_keyctl, KEYCTL_READ, key, out, room, 0);
 }
 
 /* --- clocks and random bytes -------------------------------------------- */

@@ -69,6 +69,12 @@ struct sim_disk *sim_disk_clone(struct sim_disk *disk)
     return copy;
 }
 
+void sim_disk_set_seed(struct sim_disk *disk, uint64_t seed)
+{
+    disk->random = seed;
+    disk->random = sim__random(&disk->random); /* seeds that follow each other are far apart */
+}
+
 void sim_disk_set_limit(struct sim_disk *disk, uint64_t size)
 {
     disk->limit = size;

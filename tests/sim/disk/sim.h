@@ -39,6 +39,9 @@ void sim_disk_destroy(struct sim_disk *disk);
  */
 struct sim_disk *sim_disk_clone(struct sim_disk *disk);
 
+/* Random bytes are of this seed from now on: without it two clones give the same ones. */
+void sim_disk_set_seed(struct sim_disk *disk, uint64_t seed);
+
 /* Bytes of disk that files may take; 0: no limit. Past it: ENOSPC. */
 void sim_disk_set_limit(struct sim_disk *disk, uint64_t size);
 uint64_t sim_disk_used_bytes(const struct sim_disk *disk);

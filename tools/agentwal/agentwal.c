@@ -529,10 +529,55 @@ static const struct verb verbs[] = {
                   {"agentwal rewind @latest before-edit", "restore the files"},
                   {"agentwal rewind @latest --to b2d90c4",
                    "the conversation and the files together"}}},
-    {"init", VERB_CARE, VERB_ADDS, 1, verb_init, .usage = "", .summary = "Create a store",
-     .text = "import, create, append --create and doc put --store create a missing store too.\n",
+    {"init", VERB_CARE, VERB_ADDS, 1, verb_init,
+     .usage = "[--encrypt [--label TEXT] [--no-recovery-code]]",
+     .summary = "Create a store, encrypted if asked",
+     .text = "import, create, append --create and doc put --store create a missing store too.\n"
+             "\n"
+             "With --encrypt the key is that of --key-file, which is made if it is not there,\n"
+             "--key-command, --key-keyring or --passphrase-fd; else you are asked for a\n"
+             "passphrase. A recovery code is printed once: write it down. Losing all keys is\n"
+             "losing the store. docs/encryption.md has the rest.\n",
+     .options = {{"--encrypt", "encrypt everything that is written to it"},
+                 {"--passphrase", "ask for a passphrase"},
+                 {"--label TEXT", "what agentwal keys shows of the key"},
+                 {"--no-recovery-code", "make none"}},
      .examples = {{"agentwal init", "the default store"},
-                  {"agentwal --store /srv/sessions init", "a store in another directory"}}},
+                  {"agentwal --store /srv/sessions init", "a store in another directory"},
+                  {"agentwal init --encrypt --key-file ~/.config/agentwal.key",
+                   "an encrypted one"}}},
+    {"encrypt", VERB_CARE, 0, 1, verb_encrypt, .usage = "[--label TEXT] [--no-recovery-code]",
+     .summary = "Encrypt a store that has content",
+     .text = "The key is named as for init --encrypt. Nobody else may use the store at first.\n"
+             "Then everything in it is rewritten, as by gc; stopped, agentwal gc goes on. The\n"
+             "disk, backups and snapshots may keep what was there before.\n",
+     .options = {{"--passphrase", "ask for a passphrase"},
+                 {"--label TEXT", "what agentwal keys shows of the key"},
+                 {"--no-recovery-code", "make none"}},
+     .examples = {{"agentwal encrypt --passphrase", "the default store"},
+                  {"agentwal encrypt --key-command 'pass show agentwal'",
+                   "with a key that a program keeps"}}},
+    {"keys", VERB_CARE, 0, 1, verb_keys,
+     .usage = "[list]\n"
+              "keys add [--label TEXT] NEW-KEY\n"
+              "keys remove ID\n"
+              "keys rotate",
+     .summary = "Show and change the keys that open an encrypted store",
+     .text = "  list    the keys, without anything secret; needs none of them\n"
+             "  add     let another key open the store too: one of the options --new-...\n"
+             "  remove  let a key open it no more\n"
+             "  rotate  encrypt what is written from now on by a new key; agentwal gc then\n"
+             "          rewrites the rest\n",
+     .options = {{"--new-key-file FILE", "add: a file, which is made if it does not exist"},
+                 {"--new-key-command COMMAND", "add: what a command prints, one line"},
+                 {"--new-key-keyring NAME", "add: a key of the keyring of Linux"},
+                 {"--new-passphrase", "add: ask for a passphrase"},
+                 {"--new-passphrase-fd N", "add: read one from a descriptor"},
+                 {"--new-recovery-code", "add: make a recovery code, and print it"},
+                 {"--label TEXT", "add: what list shows of it"}},
+     .examples = {{"agentwal keys", "which keys open the store"},
+                  {"agentwal keys add --new-passphrase", "next to the one that you have"},
+                  {"agentwal keys rotate && agentwal gc", "after a theft of a copy"}}},
     {"check", VERB_CARE, VERB_NAMELESS, 0, verb_check,
      .usage = "[--jobs N]\n"
               "check [--store-id ID] --remote URL|STORE",
@@ -800,6 +845,11 @@ static const struct verb_option common_options[] = {
     {"--no-progress", "no progress on standard error"},
     {"--strict", "refuse what recovery cannot decide"},
     {"--force-network-fs", "accept a store on a network file system"},
+    {"--key-file FILE", "the key of an encrypted store; else AGENTWAL_KEY_FILE"},
+    {"--key-command COMMAND", "one line that it prints; else AGENTWAL_KEY_COMMAND"},
+    {"--key-keyring NAME", "a key of type user in the keyring of Linux"},
+    {"--passphrase-fd N", "read the passphrase from a descriptor, not the terminal"},
+    {"--recovery-code", "the passphrase is a recovery code"},
     {"--help, --version", "print this help or the version, and exit"},
     {NULL, NULL},
 };

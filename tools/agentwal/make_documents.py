@@ -94,6 +94,8 @@ def man(rows, common):
     yield ".SH ENVIRONMENT"
     for name, text in (
             ("AGENTWAL_STORE", "The store, without \\-\\-store."),
+            ("AGENTWAL_KEY_FILE, AGENTWAL_KEY_COMMAND",
+             "The key of an encrypted store, without an option that names one."),
             ("XDG_DATA_HOME, HOME", "The directory of the store without both: "
              "$XDG_DATA_HOME/agentwal, else ~/.local/share/agentwal."),
             ("PAGER", "The pager; empty: none. Without it: less \\-FRX."),

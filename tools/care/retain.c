@@ -349,10 +349,9 @@ static enum wal_status copy(struct copying *copying, struct wal_store *from, str
 static void retain_plan_archive(struct retain_plan *plan, const struct cli *cli,
                                 struct wal_store *store, const char *directory)
 {
-    struct wal_open_options options = cli_open_options(cli, WAL_OPEN_CREATE);
     struct copying copying = {cli, plan};
     struct wal_store *archive = NULL;
-    enum wal_status status = wal_open(directory, &options, &archive, cli->error);
+    enum wal_status status = cli_try_open(cli, directory, WAL_OPEN_CREATE, &archive, cli->error);
     int code;
 
     cli_check(cli, directory, status);
@@ -365,15 +364,13 @@ static void retain_plan_archive(struct retain_plan *plan, const struct cli *cli,
 
 int verb_restore(struct cli *cli, int argc, char **argv)
 {
-    struct wal_open_options open_options;
     struct cli_transfer transfer;
     struct wal_store *archive = NULL;
     enum wal_status status;
     int code;
 
     cli_parse_operands(cli, argc, argv, NULL, 4, argc);
-    open_options = cli_open_options(cli, WAL_OPEN_READ_ONLY);
-    status = wal_open(cli->items[2], &open_options, &archive, cli->error);
+    status = cli_try_open(cli, cli->items[2], WAL_OPEN_READ_ONLY, &archive, cli->error);
     cli_check(cli, cli->items[2], status);
     cli_use_store(cli, cli->items[1], 0);
     cli_transfer_init(&transfer, cli, "restore", NULL);

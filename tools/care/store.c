@@ -1,5 +1,5 @@
 /*
- * store.c - the verbs init, stats, migrate and accept-damage; the sessions that processes claim,
+ * store.c - the verbs stats, migrate and accept-damage; the sessions that processes claim,
  * the size of checkpoints, and the views that the store knows of.
  *
  * Invariant: stats writes nothing; the others change nothing if they fail.
@@ -15,6 +15,7 @@
 #include "agentwal/checkpoint.h"
 #include "agentwal/convert.h"
 #include "format/bytes/bytes.h"
+#include "tools/cli/key.h"
 #include "tools/cli/session.h"
 #include "tools/cli/verbs.h"
 #include "tools/project/project.h"
@@ -290,14 +291,6 @@ int care_report_views(const struct cli *cli, struct wal_store *store, bool rewri
 
 #define SCHEMA_VERSION 1 /* the schema version that `migrate` sets */
 
-int verb_init(struct cli *cli, int argc, char **argv)
-{
-    cli->makes_store = true;
-    cli_begin(cli, argc, argv, NULL, 2, 2, WAL_OPEN_CREATE | WAL_OPEN_EXCLUSIVE);
-    /* For people a note says that the store was created. */
-    return cli->json ? cli_print_done(cli, "store", cli->items[1], "") : CLI_OK;
-}
-
 /* Whether the process has the permissions that an append needs. */
 static bool may_write(const char *path)
 {
@@ -493,8 +486,10 @@ static int migrate_store(struct cli *cli)
     struct wal_migrate_result done = WAL_INIT(wal_migrate_result);
     struct wal_open_options options = cli_open_options(cli, 0);
     uint64_t moved = 0;
-    enum wal_status status = wal_store_migrate(cli->items[1], &options, &done, cli->error);
+    enum wal_status status;
 
+    (void)cli_use_key(cli, cli->items[1], &options);
+    status = wal_store_migrate(cli->items[1], &options, &done, cli->error);
     cli_check(cli, cli->items[1], status);
     cli_use_store(cli, cli->items[1], 0);
     status = project_refresh_all(cli->store, &moved, cli->error);

@@ -91,15 +91,13 @@ int verb_merge(struct cli *cli, int argc, char **argv)
     bool keeps_both = false;
     const struct cli_option options[] = {{.name = "keep-both", .flag = &keeps_both},
                                          {.name = NULL}};
-    struct wal_open_options open_options;
     struct cli_transfer transfer;
     struct wal_store *from = NULL;
     enum wal_status status;
     int code;
 
     cli_parse_operands(cli, argc, argv, options, 3, 3);
-    open_options = cli_open_options(cli, WAL_OPEN_READ_ONLY);
-    status = wal_open(cli->items[2], &open_options, &from, cli->error);
+    status = cli_try_open(cli, cli->items[2], WAL_OPEN_READ_ONLY, &from, cli->error);
     if (status == WAL_ENOTSTORE) {
         return cli_error_status(cli, status, cli->items[2],
                                 "there is no store to take sessions from");

@@ -23,6 +23,7 @@
 #include "engine/base/system.h"
 #include "format/bytes/crc32.h"
 #include "tools/cli/json.h"
+#include "tools/cli/key.h"
 
 enum {
     WRITE_SIZE = 256 << 10 /* bytes of a file that are written at a time */
@@ -218,6 +219,10 @@ static const char *hint(const struct cli *cli, enum wal_status status, const cha
     }
     if (status == WAL_ETORN) {
         return "run agentwal check, or omit --strict";
+    }
+    if (status == WAL_EKEY && strstr(why, "a key opens it") != NULL) {
+        return "name it: --key-file, --key-command, --key-keyring, --passphrase-fd or "
+               "--recovery-code";
     }
     if (status == WAL_ELOCKED) {
         return "wait for the process that holds the lock, or end it";
@@ -857,7 +862,8 @@ static _Noreturn void fail_missing(const struct cli *cli, const char *path)
 
 bool cli_is_missing(const char *path)
 {
-    static const char *const left[] = {".", "..", "log", "pack", "index", "LOCK", "MANIFEST.new"};
+    static const char *const left[] = {".",    "..",           "log",  "pack",    "index",
+                                       "LOCK", "MANIFEST.new", "KEYS", "KEYS.new"};
     const struct dirent *entry;
     bool is_left = true;
     struct stat stat;
@@ -905,11 +911,21 @@ static void warn_if_shared(const struct cli *cli, const char *path)
     }
 }
 
+enum wal_status cli_try_open(const struct cli *cli, const char *path, uint32_t flags,
+                             struct wal_store **store, struct wal_error *error)
+{
+    struct wal_open_options options = cli_open_options(cli, flags);
+
+    (void)cli_use_key(cli, path, &options);
+    return wal_open(path, &options, store, error);
+}
+
 struct wal_store *cli_open_store(const struct cli *cli, const char *path, uint32_t flags)
 {
     bool missing = cli_is_missing(path);
     struct wal_open_options options;
     struct wal_store *store = NULL;
+    bool needs_none;
 
     if (missing && cli->adds_to_store) {
         flags |= WAL_OPEN_CREATE;
@@ -921,6 +937,15 @@ struct wal_store *cli_open_store(const struct cli *cli, const char *path, uint32
         make_parents(cli, path);
     }
     options = cli_open_options(cli, flags);
+    needs_none = cli_use_key(cli, path, &options);
+    if (cli_key_is_given(&cli->key) && !cli->makes_store &&
+        (missing ? options.key == NULL : needs_none)) {
+        cli_end(cli, cli_error_status(cli, WAL_EKEY, path,
+                                      missing ? "there is no store yet; agentwal init --encrypt "
+                                                "makes an encrypted one"
+                                              : "the store is not encrypted, and needs no key; "
+                                                "agentwal encrypt encrypts it"));
+    }
     cli_check(cli, path, wal_open(path, &options, &store, cli->error));
     if (missing) {
         cli_note(cli, path, "created this store");

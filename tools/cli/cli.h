@@ -28,6 +28,16 @@ enum cli_exit {
 /* Limits of agentwal.h, in bytes, that a command line can exceed. */
 enum { CLI_NO_STORE = -1, CLI_ID_MAX = 255, CLI_TEXT_MAX = 4096, CLI_KEY_MAX = 1024 };
 
+/* Where a key of an encrypted store is; key.h reads it. */
+struct cli_key_options {
+    const char *file;
+    const char *command;
+    const char *keyring;
+    const char *fd;     /* of a passphrase, or of the code */
+    bool is_passphrase; /* ask for one */
+    bool is_code;       /* it is a recovery code */
+};
+
 struct cli {
     const char *tool; /* the name that the program was called by */
     const char *help;
@@ -48,8 +58,10 @@ struct cli {
     bool no_progress;
     bool strict;
     bool force_network_fs;
-    int count;    /* operands */
-    char **items; /* operands, the store among them */
+    struct cli_key_options key;
+    const struct wal_key *new_key; /* of the store that the verb creates, or NULL */
+    int count;                     /* operands */
+    char **items;                  /* operands, the store among them */
 
     struct wal_error *error; /* of the library call that failed last */
 
@@ -254,6 +266,11 @@ bool cli_slice_equal(struct wal_slice a, struct wal_slice b);
 struct wal_open_options cli_open_options(const struct cli *cli, uint32_t flags);
 
 /* The functions that open end the process after an error. */
+
+/* Opens a store, which may be another one than that of the verb, with the options and the key of
+ * the command line. The caller closes it. */
+enum wal_status cli_try_open(const struct cli *cli, const char *path, uint32_t flags,
+                             struct wal_store **store, struct wal_error *error) WAL_MUST_USE;
 
 /* Inserts the store among the operands of a verb: --store, else AGENTWAL_STORE, else the user's
  * data directory. */

@@ -202,6 +202,11 @@ void cli_parse(struct cli *cli, int argc, char **argv, const struct cli_option *
         {.name = "no-progress", .flag = &cli->no_progress},
         {.name = "strict", .flag = &cli->strict},
         {.name = "force-network-fs", .flag = &cli->force_network_fs},
+        {.name = "key-file", .value = &cli->key.file},
+        {.name = "key-command", .value = &cli->key.command},
+        {.name = "key-keyring", .value = &cli->key.keyring},
+        {.name = "passphrase-fd", .value = &cli->key.fd},
+        {.name = "recovery-code", .flag = &cli->key.is_code},
         {.name = NULL},
     };
     const struct cli_option of_verbs[] = {

@@ -14,8 +14,8 @@
 typedef int verb_run(struct cli *cli, int argc, char **argv);
 
 /* care */
-verb_run verb_init, verb_stats, verb_migrate, verb_accept_damage, verb_gc, verb_backup, verb_bundle,
-    verb_merge, verb_retain, verb_restore, verb_secrets;
+verb_run verb_init, verb_encrypt, verb_keys, verb_stats, verb_migrate, verb_accept_damage, verb_gc,
+    verb_backup, verb_bundle, verb_merge, verb_retain, verb_restore, verb_secrets;
 /* sessions */
 verb_run verb_create, verb_append, verb_list, verb_latest, verb_show, verb_children, verb_fork,
     verb_delete, verb_undelete, verb_pin, verb_meta, verb_title, verb_head, verb_doc,

@@ -506,13 +506,12 @@ static enum wal_status retry_failed(struct follow *follow, struct wal_error *err
  * meanwhile. */
 static enum wal_status open_store(struct follow *follow, struct wal_error *error)
 {
-    const struct wal_open_options write_options = cli_open_options(follow->cli, 0);
-    const struct wal_open_options read_options = cli_open_options(follow->cli, WAL_OPEN_READ_ONLY);
     struct wal_store *writable = NULL;
     enum wal_status status;
 
-    (void)!wal_open(follow->path, &write_options, &writable, NULL);
-    status = wal_open(follow->path, &read_options, &follow->views.target.store, error);
+    (void)!cli_try_open(follow->cli, follow->path, 0, &writable, NULL);
+    status = cli_try_open(follow->cli, follow->path, WAL_OPEN_READ_ONLY,
+                          &follow->views.target.store, error);
     (void)wal_close(writable, NULL);
     return status;
 }

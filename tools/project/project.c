@@ -603,7 +603,6 @@ static bool has_legacy_projects(struct wal_store *store, const char *directory)
 
 void project_open_updated(struct cli *cli, const char *directory)
 {
-    struct wal_open_options options = cli_open_options(cli, 0);
     struct wal_store *written = NULL;
     char project[CLI_PROJECT_SIZE];
     uint64_t count = 0;
@@ -618,7 +617,7 @@ void project_open_updated(struct cli *cli, const char *directory)
     }
     wal_close(cli->store, NULL);
     cli->store = NULL;
-    if (wal_open(cli->items[1], &options, &written, NULL) == WAL_OK) {
+    if (cli_try_open(cli, cli->items[1], 0, &written, NULL) == WAL_OK) {
         project_refresh(written, directory, project, &count, NULL);
         wal_close(written, NULL);
     }

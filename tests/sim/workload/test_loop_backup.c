@@ -15,6 +15,7 @@
 #include "engine/care/salvage.h"
 #include "engine/session/store.h"
 #include "format/segment/segment_fmt.h"
+#include "tests/lib/kit/store_kit.h"
 #include "tests/lib/test.h"
 #include "tests/sim/workload/copied_store.h"
 #include "tests/sim/workload/workload.h"
@@ -187,7 +188,8 @@ static void expect_completed(const struct scene *scene, int least)
 /* A backup of the copy as it is, and what salvage finds in it, have what it has. */
 static void expect_copied(const struct scene *scene)
 {
-    const struct wal_salvage_options options = WAL_INIT(wal_salvage_options);
+    const struct wal_salvage_options options = {.struct_size = sizeof(options),
+                                                .key = kit_test_key()};
     struct wal_salvage_result result = WAL_INIT(wal_salvage_result);
     const char *const paths[] = {SECOND, SALVAGE};
     struct sim_disk *disk = sim_disk_clone(scene->disk);

@@ -6,7 +6,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "agentwal/keys.h"
 #include "agentwal/remote.h"
 #include "engine/base/error.h"
 #include "engine/base/struct_size.h"
@@ -76,22 +75,6 @@ enum wal_status wal_remote_probe(struct wal_remote *remote, struct wal_error *er
 
 /* --- shipping ----------------------------------------------------------- */
 
-/* What a remote has is in clear text. */
-static enum wal_status check_plain(const struct wal_store_info *info, struct wal_error *error)
-{
-    char path[4096];
-
-    if (info->path.size >= sizeof(path)) {
-        return wal__invalid(error, "the path of the store is too long");
-    }
-    memcpy(path, info->path.data, (size_t)info->path.size);
-    path[info->path.size] = '\0';
-    return info->path.size == 0 || wal_store_list_keys(path, NULL, NULL, NULL) == WAL_ENOTFOUND
-               ? WAL_OK
-               : wal__invalid(error, "the store is encrypted, and the remote would not be: use "
-                                     "`agentwal backup`, whose copy is encrypted too");
-}
-
 /* Only a store that can be written to is shipped: a replica that took over would end the writer,
  * and could not go on. */
 static enum wal_status check_source(struct wal_store *store, struct wal_error *error)
@@ -100,9 +83,6 @@ static enum wal_status check_source(struct wal_store *store, struct wal_error *e
     enum wal_status status = store == NULL ? wal__invalid(error, "the store is null")
                                            : wal_store_get_info(store, &info, error);
 
-    if (status == WAL_OK) {
-        status = check_plain(&info, error);
-    }
     return status == WAL_OK && info.is_replica != 0
                ? wal__fail(error, WAL_EREADONLY,
                            "the store is a replica, which follows another one: "

@@ -17,11 +17,14 @@
 
 /* ----------------------------------------------------------- machine --- */
 
+static uint64_t worlds;
+
 struct sim_disk *sim_disk_create(uint64_t seed)
 {
     struct sim_disk *disk = calloc(1, sizeof(*disk));
 
     WAL__ASSERT(disk != NULL);
+    disk->world = ++worlds;
     disk->random = seed;
     disk->next_inode = 1;
     disk->next_process = 1000;
@@ -57,6 +60,7 @@ struct sim_disk *sim_disk_clone(struct sim_disk *disk)
 
     WAL__ASSERT(copy != NULL);
     *copy = *disk;
+    copy->world = ++worlds;
     copy->files = NULL;
     copy->names = NULL;
     copy->name_capacity = 0;

@@ -126,6 +126,7 @@ struct sim_name_change {
 };
 
 struct sim_disk {
+    uint64_t world; /* no other disk has the number */
     struct sim_file *files;
     struct sim_file *root;
     struct sim_name *names;

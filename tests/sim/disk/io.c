@@ -1044,3 +1044,8 @@ void sim__path_op_create(struct sim_path_op *act, bool is_directory, struct sim_
         act->step.error = sim__create(act->process->disk, act->at.path, is_directory, made);
     }
 }
+
+uint64_t sim_world(const struct wal__io *io)
+{
+    return io->random == io_random ? ((struct sim_process *)io->ctx)->disk->world : 0;
+}

@@ -41,6 +41,9 @@ struct sim_disk *sim_disk_clone(struct sim_disk *disk);
 
 /* Random bytes are of this seed from now on: without it two clones give the same ones. */
 void sim_disk_set_seed(struct sim_disk *disk, uint64_t seed);
+/* A number of the disk that the calls are on, which a clone does not share: it draws the random
+ * numbers again that the other one draws. 0: they are not simulated. */
+uint64_t sim_world(const struct wal__io *io);
 
 /* Bytes of disk that files may take; 0: no limit. Past it: ENOSPC. */
 void sim_disk_set_limit(struct sim_disk *disk, uint64_t size);

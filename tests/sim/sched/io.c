@@ -1005,3 +1005,8 @@ void sched__on_death(void *arg)
         sched__exit(process->sched);
     }
 }
+
+const struct wal__io *sched_io_base(const struct wal__io *io)
+{
+    return io->random == io_random ? ((struct sched_process *)io->ctx)->base : io;
+}

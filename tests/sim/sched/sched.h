@@ -132,4 +132,7 @@ void sched_finish(void);
  * schedule to stderr. */
 int sched_main(const char *name, const struct sched_options *options);
 
+/* The table of calls that a schedule's table ends in; another table is its own. */
+const struct wal__io *sched_io_base(const struct wal__io *io);
+
 #endif

@@ -1,6 +1,7 @@
 // Imports of the session files of other programs.
 
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import {
   appendFileSync,
   chmodSync,
@@ -80,10 +81,12 @@ test('dialects and clients are known', () => {
 });
 
 test('without a home directory the folders of clients are unknown', () => {
-  const { HOME } = process.env;
-  delete process.env.HOME;
-  const clients = importClients();
-  process.env.HOME = HOME;
+  // In another process: Bun has its own copy of the environment.
+  const { HOME, ...env } = process.env;
+  const module = JSON.stringify(new URL('../index.mjs', import.meta.url));
+  const { stdout } = spawnSync(process.execPath, ['-e', `import(${module}).then((agentwal) =>
+    console.log(JSON.stringify(agentwal.importClients())))`], { env, encoding: 'utf8' });
+  const clients = JSON.parse(stdout);
   assert.ok(clients.some(({ name, folder }) => name === 'Claude Code' && folder === null));
 });
 

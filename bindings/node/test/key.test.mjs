@@ -138,6 +138,7 @@ test('an adapter opens the store with the key of its options', async (t) => {
 
 test('no copy of a key is in memory after the call', async (t) => {
   const at = storePath(t);
+  // So large that it is not in the heap of the runtime, which copies what it moves.
   const secret = randomBytes(4096);
   const inverted = secret.map((byte) => byte ^ 0xff);
   const store = Store.openSync(at, { key: { secret } });

@@ -956,6 +956,7 @@ static enum wal_status forget_titles(struct wal__core *core, struct wal_error *e
 struct retirement {
     struct wal__keyring *keyring;
     struct wal__keys_in_use in_use;
+    bool erases;
 };
 
 static void note_keys(struct retirement *retirement, const struct wal__log *log, uint32_t stream)
@@ -969,13 +970,13 @@ static enum wal_status retire(void *ctx, struct wal_error *error)
 {
     const struct retirement *retirement = ctx;
 
-    return wal__keys_retire(retirement->keyring, &retirement->in_use, error);
+    return wal__keys_retire(retirement->keyring, &retirement->in_use, retirement->erases, error);
 }
 
-/* Removes the data keys that nothing is encrypted by any more. */
-static enum wal_status retire_keys(struct wal__core *core, struct wal_error *error)
+/* Removes what KEYS need not have any more. */
+static enum wal_status retire_keys(struct wal__core *core, bool erases, struct wal_error *error)
 {
-    struct retirement retirement = {.keyring = core->env.keyring};
+    struct retirement retirement = {.keyring = core->env.keyring, .erases = erases};
     enum wal_status status;
 
     if (core->env.keyring == NULL) {
@@ -1054,7 +1055,7 @@ static enum wal_status compact(struct compaction *compaction, struct wal_error *
     if (status == WAL_OK) {
         status = remove_leftovers(core, error);
     }
-    return status == WAL_OK ? retire_keys(core, error) : status;
+    return status == WAL_OK ? retire_keys(core, compaction->options->erase, error) : status;
 }
 
 /* Removes the indexes of search that may have what was erased; also after a failure, since segments

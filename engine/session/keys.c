@@ -243,6 +243,10 @@ static enum wal_status encrypt_alone(struct wal__core *core, const struct wal_ke
     if (status != WAL_OK) {
         return status;
     }
+    if (wal__keys_have_remote(&core->env)) {
+        return wal__invalid(error, "the remote of the store has it in clear text: remove the "
+                                   "remote, encrypt the store, then add another one");
+    }
     stopped = wal__core_shutdown(core, false, error);
     if (stopped != WAL_OK) {
         return stopped;

@@ -579,10 +579,11 @@ enum wal_status wal__keys_rotate(struct wal__keyring *keyring, struct wal_error 
     enum wal_status status = read_own(keyring->env, keyring, &file, error);
 
     if (status == WAL_OK && file.key_count == WAL__DATA_KEYS_MAX) {
-        status = wal__fail(error, WAL_ELIMIT,
-                           "the store has %d data keys: agentwal gc ends those that nothing is "
-                           "encrypted by any more",
-                           (int)WAL__DATA_KEYS_MAX);
+        status =
+            wal__fail(error, WAL_ELIMIT,
+                      "the store has %d data keys: agentwal gc --erase ends those that nothing is "
+                      "encrypted by any more",
+                      (int)WAL__DATA_KEYS_MAX);
     }
     if (status == WAL_OK && add_data_key(keyring->env, &keyring->store_key, &file) != WAL_OK) {
         status = wal__no_memory(error);
@@ -627,19 +628,30 @@ static bool is_in_use(const struct wal__keys_in_use *in_use, uint32_t id)
     return is_used;
 }
 
+bool wal__keys_have_remote(const struct wal__env *env)
+{
+    struct wal__io_stat stat;
+    char path[WAL__PATH_MAX];
+    int ignored = 0;
+
+    wal__env_path(env, path, "remote.json");
+    return env->io->path_stat(env->io->ctx, path, &stat, &ignored) != WAL_ENOTFOUND;
+}
+
 enum wal_status wal__keys_retire(struct wal__keyring *keyring,
-                                 const struct wal__keys_in_use *in_use, struct wal_error *error)
+                                 const struct wal__keys_in_use *in_use, bool erases,
+                                 struct wal_error *error)
 {
     struct wal__keys_file file;
     enum wal_status status = read_own(keyring->env, keyring, &file, error);
     uint32_t kept = 0;
     bool changes = false;
 
-    if (status != WAL_OK) {
+    if (status != WAL_OK || wal__keys_have_remote(keyring->env)) {
         return status;
     }
     for (uint32_t i = 0; i < file.key_count; i++) {
-        if (is_in_use(in_use, file.keys[i].id)) {
+        if (!erases || is_in_use(in_use, file.keys[i].id)) {
             file.keys[kept++] = file.keys[i];
         }
     }

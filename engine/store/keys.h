@@ -73,10 +73,13 @@ struct wal__keys_in_use {
 void wal__keys_note_use(struct wal__keys_in_use *in_use, uint32_t stream,
                         const struct wal__segment_header *header);
 
-/* Removes the data keys that no segment needs any more, and the permission for segments that are
- * not encrypted where there are none. */
+/* Removes the permission for segments that are not encrypted where there are none and, when
+ * `erases`, the data keys that no segment needs any more. Does nothing in a store that names a
+ * remote, which keeps parts of older segments. */
 enum wal_status wal__keys_retire(struct wal__keyring *keyring,
-                                 const struct wal__keys_in_use *in_use,
+                                 const struct wal__keys_in_use *in_use, bool erases,
                                  struct wal_error *error) WAL_MUST_USE;
+/* Whether the store names a remote: the tools keep its URL in remote.json. */
+bool wal__keys_have_remote(const struct wal__env *env);
 
 #endif

@@ -69,11 +69,12 @@ WAL_API WAL_MUST_USE enum wal_status wal_store_remove_key(struct wal_store *stor
 /*
  * Makes a new data key, and begins new segments, so that everything written from now on is
  * encrypted by it, in every process. wal_store_compact rewrites what the older ones encrypt, and
- * then removes them.
+ * with WAL_STORE_COMPACT_ERASE removes them then, unless the store names a remote, whose parts need
+ * them.
  *
  * Threads: any; other processes may use the store. Errors: WAL_EINVAL when the store is not
- * encrypted; WAL_ELIMIT when there are 64 data keys, which wal_store_compact makes fewer; those of
- * wal_append.
+ * encrypted; WAL_ELIMIT when there are 64 data keys, which an erasing compaction makes fewer;
+ * those of wal_append.
  */
 WAL_API WAL_MUST_USE enum wal_status wal_store_rotate_key(struct wal_store *store,
                                                           struct wal_error *error);
@@ -89,8 +90,8 @@ WAL_API WAL_MUST_USE enum wal_status wal_store_rotate_key(struct wal_store *stor
  * when the call fails, or the process dies, the store is encrypted or it is as before. Durable.
  *
  * Threads: any. Errors: WAL_ELOCKED when the store is in use; WAL_EEXISTS when it is encrypted, or
- * WAL_EKEY when the key is none of it; WAL_EINVAL and WAL_EKEY when the key is not valid; those of
- * wal_open.
+ * WAL_EKEY when the key is none of it; WAL_EINVAL and WAL_EKEY when the key is not valid;
+ * WAL_EINVAL when the store names a remote, which has its content; those of wal_open.
  */
 WAL_API WAL_MUST_USE enum wal_status wal_store_encrypt(const char *path,
                                                        const struct wal_open_options *options,

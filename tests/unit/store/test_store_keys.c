@@ -135,7 +135,7 @@ KIT_TEST(keys__refused)
         assert_done(wal_store_rotate_key(store, kit_error()));
     }
     assert_fails(wal_store_rotate_key(store, kit_error()), WAL_ELIMIT, "agentwal gc");
-    kit_compact(store, 0);
+    kit_compact(store, WAL_STORE_COMPACT_ERASE);
     assert_done(wal_store_rotate_key(store, kit_error()));
 }
 
@@ -306,9 +306,9 @@ KIT_TEST(keys__generation_rises)
     assert_int_equal(read_keys("store").generation, 2);
     assert_done(wal_store_rotate_key(store, kit_error()));
     assert_int_equal(read_keys("store").generation, 3);
-    kit_compact(store, 0);
+    kit_compact(store, WAL_STORE_COMPACT_ERASE);
     assert_int_equal(read_keys("store").generation, 4);
-    kit_compact(store, 0);
+    kit_compact(store, WAL_STORE_COMPACT_ERASE);
     assert_int_equal(read_keys("store").generation, 4);
 }
 
@@ -343,6 +343,12 @@ KIT_TEST(keys__rotated_then_compacted)
     kit_append_all(session, "c");
     result = kit_compact(store, 0);
     assert_true(result.rewritten >= 3);
+    assert_string_equal(data_keys("store"), "1 2 ");
+    kit_write_file("store/remote.json", "{}", 2); /* parts there need the old one */
+    kit_compact(store, WAL_STORE_COMPACT_ERASE);
+    assert_string_equal(data_keys("store"), "1 2 ");
+    assert_int_equal(unlink("store/remote.json"), 0);
+    kit_compact(store, WAL_STORE_COMPACT_ERASE);
     assert_string_equal(data_keys("store"), "2 ");
     kit_session_close(session);
     kit_close(store);
@@ -354,8 +360,10 @@ KIT_TEST(keys__rotated_then_compacted)
 /* A data key stays as long as a segment needs it. */
 KIT_TEST(keys__rotated_then_compacted_in_part)
 {
-    const struct wal_store_compact_options options = {
-        .struct_size = sizeof(options), .rate = UINT64_MAX, .max_bytes = 1};
+    const struct wal_store_compact_options options = {.struct_size = sizeof(options),
+                                                      .flags = WAL_STORE_COMPACT_ERASE,
+                                                      .rate = UINT64_MAX,
+                                                      .max_bytes = 1};
     struct wal_store *store = open_with("store", FIRST);
 
     kit_session_close(kit_create_filled(store, "s", "a b"));
@@ -373,11 +381,13 @@ static void rotate_elsewhere(bool compacts)
     pid_t child = kit_start_process();
 
     if (child == 0) {
+        const struct wal_store_compact_options erase = {
+            .struct_size = sizeof(erase), .flags = WAL_STORE_COMPACT_ERASE, .rate = UINT64_MAX};
         const struct wal_key key = secret(FIRST);
         struct wal_store *store = NULL;
         bool is_done = try_open("store", &key, 0, &store) == WAL_OK &&
                        wal_store_rotate_key(store, NULL) == WAL_OK &&
-                       (!compacts || wal_store_compact(store, NULL, NULL, NULL) == WAL_OK);
+                       (!compacts || wal_store_compact(store, &erase, NULL, NULL) == WAL_OK);
 
         _exit(is_done ? 0 : 1);
     }
@@ -445,6 +455,9 @@ KIT_TEST(keys__encrypts_content)
     kit_put_blob(store, &content, digest);
     kit_close(store);
     assert_true(has_text("plaintext"));
+    kit_write_file("store/remote.json", "{}", 2);
+    assert_fails(encrypt("store", FIRST), WAL_EINVAL, "clear text");
+    assert_int_equal(unlink("store/remote.json"), 0);
     assert_done(encrypt("store", FIRST));
     assert_true(read_keys("store").plain_ids[0] > 0 && read_keys("store").plain_ids[1] > 0);
     store = open_with("store", FIRST);
@@ -540,8 +553,8 @@ static struct sim_disk *make_disk(enum operation operation)
 static void run(struct sim_process *process, const struct wal__heap *heap, enum operation operation,
                 struct wal_store *store)
 {
-    const struct wal_store_compact_options options = {.struct_size = sizeof(options),
-                                                      .rate = UINT64_MAX};
+    const struct wal_store_compact_options options = {
+        .struct_size = sizeof(options), .flags = WAL_STORE_COMPACT_ERASE, .rate = UINT64_MAX};
     const struct wal_key first = secret(FIRST);
     const struct wal_key second = secret(SECOND);
     const struct wal_open_options open = {.struct_size = sizeof(open), .key = &first};

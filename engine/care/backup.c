@@ -46,7 +46,7 @@
 #include "engine/session/session.h"
 #include "engine/session/store.h"
 #include "engine/store/copy_state.h"
-#include "engine/store/keys.h"
+#include "engine/store/keys_file.h"
 #include "format/bytes/assert.h"
 
 /* --- the plan ------------------------------------------------------------- */

@@ -20,7 +20,7 @@
 #include "engine/log/log.h"
 #include "engine/session/session.h"
 #include "engine/session/store.h"
-#include "engine/store/keys.h"
+#include "engine/store/keys_file.h"
 #include "engine/store/payload.h"
 #include "format/bytes/assert.h"
 #include "format/bytes/crc32.h"

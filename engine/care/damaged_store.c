@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "engine/base/error.h"
-#include "engine/store/keys.h"
+#include "engine/store/keys_file.h"
 #include "engine/store/manifest.h"
 #include "format/bytes/assert.h"
 #include "format/bytes/bytes.h"

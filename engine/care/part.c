@@ -18,7 +18,7 @@
 #include "engine/log/log.h"
 #include "engine/log/segment.h"
 #include "engine/session/session.h"
-#include "engine/store/keys.h"
+#include "engine/store/keys_file.h"
 #include "format/segment/frame.h"
 
 struct wal_part_reader {

@@ -18,7 +18,7 @@
 #include "engine/care/part.h"
 #include "engine/session/session.h"
 #include "engine/session/store.h"
-#include "engine/store/keys.h"
+#include "engine/store/keys_file.h"
 
 #define ROOT "parts"
 

@@ -22,7 +22,7 @@
 #include "engine/log/segment.h"
 #include "engine/session/session.h"
 #include "engine/store/copy_state.h"
-#include "engine/store/keys.h"
+#include "engine/store/keys_file.h"
 
 struct wal_replica {
     struct wal__env env;

@@ -32,7 +32,7 @@
 #include "engine/session/session.h"
 #include "engine/session/store.h"
 #include "engine/store/input_text.h"
-#include "engine/store/keys.h"
+#include "engine/store/keys_file.h"
 #include "format/bytes/assert.h"
 #include "format/index/file_list.h"
 

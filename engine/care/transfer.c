@@ -33,7 +33,7 @@
 #include "engine/base/struct_size.h"
 #include "engine/session/session.h"
 #include "engine/store/input_text.h"
-#include "engine/store/keys.h"
+#include "engine/store/keys_file.h"
 
 /* --- an earlier branch ---------------------------------------------------- */
 

@@ -12,7 +12,7 @@
 #include "engine/session/session.h"
 #include "engine/session/store.h"
 #include "engine/session/write_batch.h"
-#include "engine/store/keys.h"
+#include "engine/store/keys_file.h"
 #include "format/bytes/assert.h"
 
 /* --- listing -------------------------------------------------------------- */

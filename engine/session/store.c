@@ -11,7 +11,7 @@
 #include "engine/session/session.h"
 #include "engine/session/write_batch.h"
 #include "engine/store/input_text.h"
-#include "engine/store/keys.h"
+#include "engine/store/keys_file.h"
 #include <string.h>
 
 /* --- store -------------------------------------------------------------- */

@@ -10,7 +10,7 @@
 #include "engine/log/rotate.h"
 #include "engine/store/copy_state.h"
 #include "engine/store/core.h"
-#include "engine/store/keys.h"
+#include "engine/store/keys_file.h"
 #include "format/bytes/assert.h"
 
 enum {

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "engine/base/error.h"
-#include "engine/store/keys.h"
+#include "engine/store/keys_file.h"
 #include "format/bytes/assert.h"
 
 enum wal_status wal__manifest_probe(const struct wal__env *env, bool *exists,

@@ -23,6 +23,7 @@
 #include <agentwal/checkpoint.h>
 #include <agentwal/convert.h>
 #include <agentwal/import.h>
+#include <agentwal/keys.h>
 #include <agentwal/record.h>
 #include <agentwal/replica.h>
 #include <agentwal/transfer.h>
@@ -481,6 +482,23 @@ static void use_records(struct wal_store *store)
     wal_record_cursor_close(records);
 }
 
+/* A store that is in no files is not encrypted. */
+static void use_keys(struct wal_store *store)
+{
+    const struct wal_key key = {
+        .struct_size = sizeof(key), .kind = WAL_KEY_SECRET, .bytes = text("sixteen bytes...")};
+    char out[128];
+
+    EXPECT(0, wal_derived_overhead(store));
+    EXPECT(WAL_EINVAL, wal_derived_encrypt(store, "name", text("bytes"), out, &error));
+    EXPECT(WAL_EINVAL, wal_derived_decrypt(store, "name", text("bytes"), out, &error));
+    EXPECT(WAL_EINVAL, wal_store_add_key(store, &key, NULL, &error));
+    EXPECT(WAL_EINVAL, wal_store_remove_key(store, 1, &error));
+    EXPECT(WAL_EINVAL, wal_store_rotate_key(store, &error));
+    EXPECT(WAL_EINVAL, wal_store_list_keys(NULL, NULL, NULL, &error));
+    EXPECT(WAL_EINVAL, wal_store_encrypt(NULL, NULL, &error));
+}
+
 static void call_everything(uint32_t flag)
 {
     const struct wal_open_options options = {.struct_size = sizeof(options), .flags = flag};
@@ -509,6 +527,7 @@ static void call_everything(uint32_t flag)
     use_sessions(store, session);
     use_store(store);
     use_records(store);
+    use_keys(store);
     use_parts(store);
     wal_session_close(session);
     EXPECT(WAL_OK, wal_close(store, &error));

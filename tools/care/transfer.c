@@ -11,6 +11,7 @@
 
 #include "agentwal/admin.h"
 #include "tools/cli/json.h"
+#include "tools/cli/key.h"
 #include "tools/cli/transfer.h"
 #include "tools/cli/verbs.h"
 #include "tools/secrets/secrets.h"
@@ -113,14 +114,42 @@ int verb_merge(struct cli *cli, int argc, char **argv)
 
 /* --- bundle --------------------------------------------------------------- */
 
+/* Writes it, encrypted by the key that the options name; that of an encrypted store by a passphrase
+ * that is asked for, unless it is to be plain. */
+static enum wal_status write_bundle(struct cli_transfer *transfer, const char *path,
+                                    struct cli_key_options *key, bool is_plain)
+{
+    const struct cli *cli = transfer->cli;
+    const bool is_given = cli_key_is_given(key);
+    enum wal_status status;
+
+    transfer->options.flags |= is_plain ? WAL_TRANSFER_PLAIN : 0U;
+    transfer->options.key = is_given ? cli_key_make(cli, key, "bundle", NULL) : NULL;
+    status = wal_bundle_write(cli->store, cli_slice(path), &transfer->options, &transfer->result,
+                              cli->error);
+    if (status == WAL_EKEY && !is_given && !is_plain) {
+        key->is_passphrase = true;
+        transfer->options.key = cli_key_make(cli, key, "bundle", NULL);
+        status = wal_bundle_write(cli->store, cli_slice(path), &transfer->options,
+                                  &transfer->result, cli->error);
+    }
+    return status;
+}
+
 int verb_bundle(struct cli *cli, int argc, char **argv)
 {
     struct secrets_filter filter = {.counts = NULL};
+    struct cli_key_options key = {.file = NULL};
+    bool no_passphrase = false;
     bool no_secrets = false;
     const char *rules = NULL;
     const struct cli_option options[] = {
         {.name = "no-secrets", .flag = &no_secrets},
         {.name = "rules", .value = &rules},
+        {.name = "bundle-key-file", .value = &key.file},
+        {.name = "bundle-passphrase", .flag = &key.is_passphrase},
+        {.name = "bundle-passphrase-fd", .value = &key.fd},
+        {.name = "no-passphrase", .flag = &no_passphrase},
         {.name = NULL},
     };
     struct cli_transfer transfer;
@@ -129,6 +158,9 @@ int verb_bundle(struct cli *cli, int argc, char **argv)
     const char *path;
 
     cli_begin(cli, argc, argv, options, 4, argc, WAL_OPEN_READ_ONLY);
+    if (no_passphrase && cli_key_is_given(&key)) {
+        cli_fail(cli, CLI_USAGE, "--no-passphrase", "excludes a key of the bundle");
+    }
     path = cli->items[cli->count - 1];
     cli_transfer_init(&transfer, cli, "bundle", path);
     cli_transfer_select(&transfer, cli->store, 2, cli->count - 1);
@@ -138,8 +170,7 @@ int verb_bundle(struct cli *cli, int argc, char **argv)
         secrets_filter_open(&filter, cli, rules);
         secrets_filter_set(&filter, &transfer.options);
     }
-    status = wal_bundle_write(cli->store, cli_slice(path), &transfer.options, &transfer.result,
-                              cli->error);
+    status = write_bundle(&transfer, path, &key, no_passphrase);
     if (status == WAL_OK && !cli->json) {
         size_text(transfer.result.bytes, size);
         printf("%s: %s\n", path, size);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "tools/cli/json.h"
+#include "tools/cli/key.h"
 
 static const char *const kinds[] = {
     [WAL_TRANSFER_CREATED] = "created",     [WAL_TRANSFER_CONTINUED] = "continued",
@@ -157,13 +158,21 @@ int cli_transfer_finish(struct cli_transfer *transfer, const char *path, enum wa
     return transfer->code;
 }
 
-int cli_transfer_import(const struct cli *cli, struct wal_store *store, const char *bundle)
+int cli_transfer_import(const struct cli *cli, struct wal_store *store, const char *bundle,
+                        const struct cli_key_options *key)
 {
+    const struct cli_key_options asked = {.is_passphrase = true};
     struct cli_transfer transfer;
     enum wal_status status;
 
     cli_transfer_init(&transfer, cli, "import", bundle);
+    transfer.options.key = cli_key_is_given(key) ? cli_key_read(cli, key) : NULL;
     status =
         wal_bundle_read(store, cli_slice(bundle), &transfer.options, &transfer.result, cli->error);
+    if (status == WAL_EKEY && !cli_key_is_given(key)) {
+        transfer.options.key = cli_key_read(cli, &asked);
+        status = wal_bundle_read(store, cli_slice(bundle), &transfer.options, &transfer.result,
+                                 cli->error);
+    }
     return cli_transfer_finish(&transfer, bundle, status);
 }

@@ -37,7 +37,9 @@ void cli_transfer_select(struct cli_transfer *transfer, struct wal_store *store,
  * CLI_NEGATIVE if something was refused. */
 int cli_transfer_finish(struct cli_transfer *transfer, const char *path, enum wal_status status);
 
-/* Takes a bundle into a store. Returns the exit code. */
-int cli_transfer_import(const struct cli *cli, struct wal_store *store, const char *bundle);
+/* Takes a bundle into a store; of an encrypted one the options name the key, or else its passphrase
+ * is asked for. Returns the exit code. */
+int cli_transfer_import(const struct cli *cli, struct wal_store *store, const char *bundle,
+                        const struct cli_key_options *key);
 
 #endif

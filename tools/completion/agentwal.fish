@@ -106,6 +106,8 @@ complete -c agentwal -n '__fish_seen_subcommand_from import' -l follow -d 'then 
 complete -c agentwal -n '__fish_seen_subcommand_from import' -l summary -d 'with --json: a last object {"summary":...}'
 complete -c agentwal -n '__fish_seen_subcommand_from import' -l redact-secrets -d 'then redact what is new and has a known secret'
 complete -c agentwal -n '__fish_seen_subcommand_from import' -l rules -x -d 'more forms of secrets: docs/secrets.md'
+complete -c agentwal -n '__fish_seen_subcommand_from import' -l bundle-passphrase-fd -x -d 'of an encrypted bundle; else it is asked for'
+complete -c agentwal -n '__fish_seen_subcommand_from import' -l bundle-key-file -x -d 'the key of an encrypted bundle'
 complete -c agentwal -n '__fish_seen_subcommand_from import' -s v -d 'print every source and every warning'
 complete -c agentwal -n '__fish_seen_subcommand_from import' -l verbose -d 'print every source and every warning'
 complete -c agentwal -n '__fish_seen_subcommand_from import' -F
@@ -337,6 +339,10 @@ complete -c agentwal -n '__fish_seen_subcommand_from gc' -l rate -x -d 'read and
 complete -c agentwal -n '__fish_seen_subcommand_from backup' -F
 complete -c agentwal -n '__fish_seen_subcommand_from bundle' -l no-secrets -d 'known forms of secrets are replaced, and counted; no checkpoints'
 complete -c agentwal -n '__fish_seen_subcommand_from bundle' -l rules -x -d 'more forms of secrets: docs/secrets.md'
+complete -c agentwal -n '__fish_seen_subcommand_from bundle' -l bundle-passphrase -d 'ask for one, of any store'
+complete -c agentwal -n '__fish_seen_subcommand_from bundle' -l bundle-passphrase-fd -x -d 'the same, read from this descriptor'
+complete -c agentwal -n '__fish_seen_subcommand_from bundle' -l bundle-key-file -x -d 'a key in place of it; made if it does not exist'
+complete -c agentwal -n '__fish_seen_subcommand_from bundle' -l no-passphrase -d 'do not encrypt it'
 complete -c agentwal -n '__fish_seen_subcommand_from bundle' -F
 complete -c agentwal -n '__fish_seen_subcommand_from merge' -l keep-both -d 'instead of a refusal: the other one becomes a fork, ID@ and 8 digits of OTHER\'s id'
 complete -c agentwal -n '__fish_seen_subcommand_from index' -l deep -d 'the index of tools\' results too'

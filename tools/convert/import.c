@@ -625,6 +625,7 @@ struct operands {
     struct wal_slice *paths; /* those that are no bundles */
     uint32_t count;
     const char **bundles;
+    struct cli_key_options bundle_key;
     uint32_t bundle_count;
 };
 
@@ -656,7 +657,8 @@ static int import_operands(struct convert_run *run, struct wal_store *store,
 
     for (uint32_t i = 0; i < operands->bundle_count; i++) {
         bundles_code =
-            cli_worse_code(bundles_code, cli_transfer_import(cli, store, operands->bundles[i]));
+            cli_worse_code(bundles_code, cli_transfer_import(cli, store, operands->bundles[i],
+                                                             &operands->bundle_key));
     }
     if (operands->count == 0) {
         return bundles_code;
@@ -728,6 +730,7 @@ int verb_import(struct cli *cli, int argc, char **argv)
 {
     static struct convert_run run;
     struct import_arguments arguments = {.dialect = "auto"};
+    struct cli_key_options bundle_key = {.file = NULL};
     const struct cli_option options[] = {
         {.name = "dialect", .value = &arguments.dialect},
         {.name = "all-files", .flag = &arguments.all_files},
@@ -736,6 +739,8 @@ int verb_import(struct cli *cli, int argc, char **argv)
         {.name = "summary", .flag = &arguments.summary},
         {.name = "redact-secrets", .flag = &run.redacts_secrets},
         {.name = "rules", .value = &run.rules},
+        {.name = "bundle-key-file", .value = &bundle_key.file},
+        {.name = "bundle-passphrase-fd", .value = &bundle_key.fd},
         {.name = NULL},
     };
     struct operands operands;
@@ -760,6 +765,7 @@ int verb_import(struct cli *cli, int argc, char **argv)
     run.prints_summary = arguments.summary || !cli->json;
     convert_catch_signals();
     split_operands(cli, &operands);
+    operands.bundle_key = bundle_key;
     code = import_into_store(&run, &operands, arguments.follows);
     if (!run.has_followed) {
         convert_end_interrupted(cli);

@@ -128,3 +128,29 @@ code 0 agentwal --store clash check
 
 code 2 agentwal merge "$store"
 grep -q 'with itself' stderr || fail "a store is merged with itself"
+
+# A bundle of an encrypted store has a separate passphrase.
+agentwal --store locked init --encrypt --key-file key >/dev/null 2>&1
+export AGENTWAL_KEY_FILE=key
+agentwal --store locked create --id secret >/dev/null
+echo '{"id":"e","type":"note","payload":{"text":"between us"}}' |
+    agentwal --store locked append secret >/dev/null
+echo 'correct horse' >phrase
+echo 'another one' >wrong
+code 1 agentwal --store locked bundle secret locked.bundle
+[ ! -e locked.bundle ] || fail "a bundle without a passphrase"
+code 2 agentwal --store locked bundle --no-passphrase --bundle-key-file k secret locked.bundle
+code 0 agentwal --store locked bundle --bundle-passphrase-fd 3 secret locked.bundle 3<phrase
+code 0 agentwal --store locked bundle --no-passphrase secret open.bundle
+grep -q 'between us' open.bundle || fail "no text in a plain bundle"
+! grep -q 'between us' locked.bundle || fail "a text in an encrypted bundle"
+unset AGENTWAL_KEY_FILE
+code 1 agentwal --store opened import locked.bundle
+code 1 agentwal --store opened import --bundle-passphrase-fd 3 locked.bundle 3<wrong
+code 0 agentwal --store opened import --bundle-passphrase-fd 3 locked.bundle 3<phrase
+code 0 agentwal --store opened cat --text secret
+grep -q 'between us' stdout || fail "the bundle's session"
+# One of a store that is not encrypted, with a key.
+code 0 agentwal --store opened bundle --bundle-key-file bundle.key secret keyed.bundle
+! grep -q 'between us' keyed.bundle || fail "a text in a bundle with a key"
+code 0 agentwal --store last import --bundle-key-file bundle.key keyed.bundle

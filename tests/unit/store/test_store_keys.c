@@ -13,7 +13,7 @@
 #include "agentwal/admin.h"
 #include "engine/session/session.h"
 #include "engine/session/store.h"
-#include "engine/store/keys.h"
+#include "engine/store/keys_file.h"
 #include "tests/lib/arena_heap.h"
 #include "tests/lib/kit/blob_kit.h"
 #include "tests/lib/kit/store_kit.h"

@@ -1,13 +1,13 @@
 /*
- * keys.h - the file KEYS of an encrypted store: making it, opening it with one of the keys of the
- * store, and changing which these are (SPEC.md 8.1).
+ * keys_file.h - the file KEYS of an encrypted store: making it, opening it with one of the keys of
+ * the store, and changing which these are (SPEC.md 8.1).
  *
  * Invariant: KEYS is replaced by rename, complete and synced; each has one more than the generation
  * of the former. One thread, of a process that is alone in the store or holds the append lock of
  * the log.
  */
-#ifndef AGENTWAL_ENGINE_STORE_KEYS_H
-#define AGENTWAL_ENGINE_STORE_KEYS_H
+#ifndef AGENTWAL_ENGINE_STORE_KEYS_FILE_H
+#define AGENTWAL_ENGINE_STORE_KEYS_FILE_H
 
 #include "engine/base/io.h"
 #include "engine/log/encrypt.h"

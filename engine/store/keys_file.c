@@ -1,10 +1,10 @@
 /*
- * keys.c - KEYS: creating, opening and changing it (keys.h; SPEC.md 8.1).
+ * keys_file.c - KEYS: creating, opening and changing it (keys_file.h; SPEC.md 8.1).
  *
  * The store key is random, and in each slot encrypted by a key that is made of what a user has. It
  * encrypts the data keys, and authenticates the file.
  */
-#include "engine/store/keys.h"
+#include "engine/store/keys_file.h"
 
 #include <inttypes.h>
 #include <string.h>

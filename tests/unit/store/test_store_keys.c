@@ -420,7 +420,7 @@ KIT_TEST(keys__rotated_by_another_process)
 
 /* --- a store that has content --------------------------------------------------- */
 
-static enum wal_status encrypt(const char *path, const char *text)
+static enum wal_status encrypt_store(const char *path, const char *text)
 {
     const struct wal_key key = secret(text);
     const struct wal_open_options options = {.struct_size = sizeof(options), .key = &key};
@@ -456,9 +456,9 @@ KIT_TEST(keys__encrypts_content)
     kit_close(store);
     assert_true(has_text("plaintext"));
     kit_write_file("store/remote.json", "{}", 2);
-    assert_fails(encrypt("store", FIRST), WAL_EINVAL, "clear text");
+    assert_fails(encrypt_store("store", FIRST), WAL_EINVAL, "clear text");
     assert_int_equal(unlink("store/remote.json"), 0);
-    assert_done(encrypt("store", FIRST));
+    assert_done(encrypt_store("store", FIRST));
     assert_true(read_keys("store").plain_ids[0] > 0 && read_keys("store").plain_ids[1] > 0);
     store = open_with("store", FIRST);
     session = kit_session(store, "s");
@@ -479,8 +479,8 @@ KIT_TEST(keys__encrypts_content)
     kit_session_close(session);
     kit_check_blob(store, digest, &content);
     kit_close(store);
-    assert_fails(encrypt("store", FIRST), WAL_EEXISTS, "encrypted already");
-    assert_fails(encrypt("store", SECOND), WAL_EKEY, "none of those");
+    assert_fails(encrypt_store("store", FIRST), WAL_EEXISTS, "encrypted already");
+    assert_fails(encrypt_store("store", SECOND), WAL_EKEY, "none of those");
 }
 
 KIT_TEST(keys__encrypting_what_is_in_use_is_refused)
@@ -500,7 +500,7 @@ KIT_TEST(keys__encrypting_what_is_in_use_is_refused)
     assert_false(kit_exists("store/KEYS"));
     kit_session_close(kit_create_filled(store, "s", "a b"));
     kit_close(store);
-    assert_done(encrypt("store", FIRST));
+    assert_done(encrypt_store("store", FIRST));
     store = open_with("store", FIRST);
     assert_all_entries(kit_session(store, "s"), "a b");
 }

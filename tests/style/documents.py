@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The size and the order of the documents.
 
-1. README.md has at most 900 words, with the pages of docs/ 32,200, SPEC.md at most
+1. README.md has at most 900 words, with the pages of docs/ 33,000, SPEC.md at most
    3,200 lines.
 2. docs/README.md links each page of docs/ once, and says what it answers.
 3. The program is named `agentwal VERB`. Its other names are in
@@ -20,7 +20,7 @@ import sys
 
 ROOT = os.environ.get("AGENTWAL_SOURCE") or os.path.dirname(
     os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-README_WORDS, DOCUMENTS_WORDS, SPEC_LINES = 900, 32200, 3200
+README_WORDS, DOCUMENTS_WORDS, SPEC_LINES = 900, 33000, 3200
 FIRST = ["tools/quickstart.sh\n", "tests/run.sh\n"]
 TASKS, TASK_COMMANDS = 12, 3
 OTHER_NAMES = re.compile(r"\b(?:walctl|walcat|walcheck|walconv)\b(?!_|\.\w)")

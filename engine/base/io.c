@@ -208,3 +208,28 @@ void wal__random_bytes(struct wal__random *random, const struct wal__io *io, voi
     memcpy(out, random->bytes + random->unused_size, size);
     pthread_mutex_unlock(&random->mutex);
 }
+
+enum wal_status wal__env_replace_file(const struct wal__env *env, const char *name,
+                                      const void *data, size_t size, int *sys_errno)
+{
+    const struct wal__io *io = env->io;
+    struct iovec iov = {(void *)(uintptr_t)data, size};
+    char path[WAL__PATH_MAX];
+    char temporary[WAL__PATH_MAX];
+    struct wal__file *file = NULL;
+    enum wal_status status;
+
+    wal__env_path(env, path, "%s", name);
+    wal__env_path(env, temporary, "%s.new", name);
+    status = io->open(io->ctx, temporary, WAL__IO_WRITE | WAL__IO_CREATE | WAL__IO_TRUNCATE, &file,
+                      sys_errno);
+    if (status != WAL_OK) {
+        return status;
+    }
+    status = wal__io_write_full(io, file, &iov, 1, 0, sys_errno);
+    if (status == WAL_OK) {
+        status = io->sync(io->ctx, file, sys_errno);
+    }
+    io->close(io->ctx, file);
+    return status == WAL_OK ? io->rename(io->ctx, temporary, path, sys_errno) : status;
+}

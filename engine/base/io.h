@@ -263,6 +263,11 @@ struct wal__env {
     bool is_locked; /* it may be encrypted, and what is encrypted is not read: no keyring */
 };
 
+/* Puts a file of the store in place of the one of that name: written as NAME.new, synced, renamed.
+ * The name is durable once the caller has synced the directory. In io.c. */
+enum wal_status wal__env_replace_file(const struct wal__env *env, const char *name,
+                                      const void *data, size_t size, int *sys_errno) WAL_MUST_USE;
+
 /* Writes the path of a file of the store. In io.c. */
 void wal__env_path(const struct wal__env *env, char out[WAL__PATH_MAX], const char *format, ...)
     __attribute__((format(printf, 3, 4)));

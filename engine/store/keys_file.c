@@ -229,29 +229,9 @@ static enum wal_status read_own(const struct wal__env *env, const struct wal__ke
 static enum wal_status write_file(const struct wal__env *env, const uint8_t bytes[WAL__KEYS_SIZE],
                                   int *err)
 {
-    const struct wal__io *io = env->io;
-    struct iovec iov = {(void *)(uintptr_t)bytes, WAL__KEYS_SIZE};
-    struct wal__file *file = NULL;
-    char temporary[WAL__PATH_MAX];
-    char path[WAL__PATH_MAX];
-    enum wal_status status;
+    enum wal_status status = wal__env_replace_file(env, "KEYS", bytes, WAL__KEYS_SIZE, err);
 
-    wal__env_path(env, path, "KEYS");
-    wal__env_path(env, temporary, "KEYS.new");
-    status =
-        io->open(io->ctx, temporary, WAL__IO_WRITE | WAL__IO_CREATE | WAL__IO_TRUNCATE, &file, err);
-    if (status != WAL_OK) {
-        return status;
-    }
-    status = wal__io_write_full(io, file, &iov, 1, 0, err);
-    if (status == WAL_OK) {
-        status = io->sync(io->ctx, file, err);
-    }
-    io->close(io->ctx, file);
-    if (status == WAL_OK) {
-        status = io->rename(io->ctx, temporary, path, err);
-    }
-    return status == WAL_OK ? io->sync_directory(io->ctx, env->root, err) : status;
+    return status == WAL_OK ? env->io->sync_directory(env->io->ctx, env->root, err) : status;
 }
 
 enum wal_status wal__keys_write_copy(const struct wal__env *env, struct wal__span copy,

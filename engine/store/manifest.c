@@ -267,28 +267,8 @@ enum wal_status wal__manifest_sync_directories(const struct wal__env *env, struc
 
 static enum wal_status write_manifest(const struct wal__env *env, const uint8_t *bytes, int *err)
 {
-    const struct wal__io *io = env->io;
-    struct iovec iov = {(void *)(uintptr_t)bytes, WAL__MANIFEST_SIZE};
-    char path[WAL__PATH_MAX];
-    char temporary[WAL__PATH_MAX];
-    struct wal__file *file = NULL;
-    enum wal_status status;
+    enum wal_status status = wal__env_replace_file(env, "MANIFEST", bytes, WAL__MANIFEST_SIZE, err);
 
-    wal__env_path(env, path, "MANIFEST");
-    wal__env_path(env, temporary, "MANIFEST.new");
-    status =
-        io->open(io->ctx, temporary, WAL__IO_WRITE | WAL__IO_CREATE | WAL__IO_TRUNCATE, &file, err);
-    if (status != WAL_OK) {
-        return status;
-    }
-    status = wal__io_write_full(io, file, &iov, 1, 0, err);
-    if (status == WAL_OK) {
-        status = io->sync(io->ctx, file, err);
-    }
-    io->close(io->ctx, file);
-    if (status == WAL_OK) {
-        status = io->rename(io->ctx, temporary, path, err);
-    }
     return status == WAL_OK ? sync_directories(env, err) : status;
 }
 
